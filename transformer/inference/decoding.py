@@ -1,0 +1,296 @@
+"""Greedy search and beam search: from the probability of the next token to a translation.
+
+Lengths count the ending EOS everywhere in this module: |Y| in the length penalty, `max_length`,
+and the default maximum of the paper, the source's real tokens (EOS not counted) plus 50.
+
+What the search adds up is the model's own probability, as teacher forcing would give it. Padding
+and BOS are never produced, and their probability is not handed out to the other tokens.
+
+A sentence's result does not depend on its batch mates, their order or the padding, as far as the
+model's numbers do not. Matrix products of another shape may round differently in the last digit,
+so two translations that tie to seven digits may change places. Exact ties go to the better-ranked
+beam, then to the lower token id (among the 2 * beam_size best of a beam, which `torch.topk` picks).
+
+Paper: section 6.1
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from transformer.inference.stepwise import (
+    StepwiseModel,
+    evaluation_mode,
+    length_limits,
+    next_logits,
+)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation of one sentence.
+
+    Args:
+        tokens: token ids, without BOS and EOS.
+        log_probability: natural logarithm of the model's probability of the tokens and, if
+            finished, of the EOS after them.
+        score: what the search ranks by: log_probability / length penalty.
+        finished: False if the maximum length came before EOS.
+
+    Paper: section 6.1
+    """
+
+    tokens: list[int]
+    log_probability: float
+    score: float
+    finished: bool = True
+
+
+def length_penalty(length: int | Tensor, alpha: float) -> float | Tensor:
+    """What a log-probability is divided by, so that long translations are not put at a loss.
+
+    This is the penalty of GNMT, ((5 + |Y|) / 6)^alpha, which the paper's own code uses.
+
+    Args:
+        length: |Y|, EOS counted; a number or a tensor of numbers.
+        alpha: 0 for none; the paper uses 0.6 for translation and 0.3 for parsing.
+
+    Paper: section 6.1
+    """
+    return ((5.0 + length) / 6.0) ** alpha
+
+
+@torch.inference_mode()
+def greedy_search(
+    model: StepwiseModel, source: Int[Tensor, "B S"], max_length: int | None = None
+) -> list[Hypothesis]:
+    """Take the most probable token at each step, until EOS.
+
+    Args:
+        model: the model; it is switched to evaluation mode for the duration of the search.
+        source: token ids, right-padded, on the model's device.
+        max_length: most tokens to produce for a sentence, EOS counted; None for the number of
+            its real tokens (EOS not counted) + 50.
+
+    Returns:
+        One hypothesis per sentence, in order. Its score is its log-probability.
+
+    Raises:
+        ValueError: if `source` is empty, has ids out of range or a sentence that is all padding,
+            if `max_length` is below 1, or if the model's logits are not numbers.
+
+    Paper: not in the paper (section 6.1 uses a beam; this is the beam of one)
+    """
+    limit, eos_id = length_limits(model, source, max_length), model.config.eos_id
+    results: list[Hypothesis | None] = [None] * len(source)
+    sentence = torch.arange(len(source), device=source.device)
+    tokens = source.new_empty(len(source), 0, dtype=torch.long)
+    log_probability = torch.zeros(len(source), device=source.device)
+    last = torch.full_like(sentence, model.config.bos_id)
+    with evaluation_mode(model):
+        state = model.start_decoding(source, beam_size=1, max_length=int(limit.max()))
+        for length in range(1, int(limit.max()) + 1):
+            logits, normaliser = next_logits(model, last, state)
+            best, last = logits.max(dim=-1)
+            log_probability = log_probability + (best - normaliser).clamp(max=0.0)
+            tokens = torch.cat([tokens, last[:, None]], dim=1)
+            stop = (last == eos_id) | (limit == length)
+            if not stop.any():
+                continue
+            for row in stop.nonzero().flatten().tolist():
+                total = log_probability[row]
+                results[sentence[row]] = _hypothesis(tokens[row], total, total, eos_id)
+            keep = (~stop).nonzero().flatten()
+            if len(keep) == 0:
+                break
+            sentence, limit, tokens = sentence[keep], limit[keep], tokens[keep]
+            log_probability, last = log_probability[keep], last[keep]
+            state.reorder(keep)
+    return results
+
+
+@torch.inference_mode()
+def beam_search(
+    model: StepwiseModel,
+    source: Int[Tensor, "B S"],
+    beam_size: int = 4,
+    alpha: float = 0.6,
+    max_length: int | None = None,
+    n_best: int | None = None,
+) -> list[Hypothesis] | list[list[Hypothesis]]:
+    """Follow the `beam_size` most probable beginnings at once; return the best-scored ending.
+
+    At each step the 2 * beam_size most probable continuations are looked at. Those that end in EOS
+    compete for the `beam_size` places of the finished, by score; the best `beam_size` of the
+    others live on. At most `beam_size` continuations can be endings, so enough are left.
+
+    A sentence stops as soon as no beginning that is alive can still change what is returned (see
+    `_Beams.settled`), and leaves the batch.
+
+    Args:
+        model: the model; it is switched to evaluation mode for the duration of the search.
+        source: token ids, right-padded, on the model's device.
+        beam_size: beginnings to follow. 1 is greedy search, whatever `alpha`.
+        alpha: exponent of the length penalty, -10 to 10. More than 0 favours long translations.
+        max_length: most tokens to produce for a sentence, EOS counted; None for the number of
+            its real tokens (EOS not counted) + 50.
+        n_best: how many hypotheses to return per sentence, 1 to `beam_size`.
+
+    Returns:
+        The best hypothesis of each sentence, in order. With `n_best`, a list of up to `n_best`
+        for each sentence, best first. Hypotheses without EOS appear only where there are too few
+        with one, and after them.
+
+    Raises:
+        ValueError: if `source` is empty, has ids out of range or a sentence that is all padding,
+            if another argument is out of its range, or if the model's logits are not numbers.
+
+    Paper: section 6.1
+    """
+    _check_beam(beam_size, alpha, n_best)
+    if beam_size == 1:
+        greedy = [_rescored(best, alpha) for best in greedy_search(model, source, max_length)]
+        return greedy if n_best is None else [[best] for best in greedy]
+
+    limit = length_limits(model, source, max_length)
+    longest = int(limit.max())
+    beams = _Beams(limit, beam_size, alpha, n_best or 1, model.config.eos_id)
+    results: list[list[Hypothesis]] = [[] for _ in source]
+    last = torch.full((len(source) * beam_size,), model.config.bos_id, device=source.device)
+    with evaluation_mode(model):
+        state = model.start_decoding(source, beam_size=beam_size, max_length=longest)
+        for length in range(1, longest + 1):
+            logits, normaliser = next_logits(model, last, state)
+            parents = beams.grow(logits, normaliser, length)
+            stop = beams.settled(length)
+            if stop.any():
+                for row in stop.nonzero().flatten().tolist():
+                    results[beams.sentence[row]] = beams.hypotheses(row)
+                keep = (~stop).nonzero().flatten()
+                if len(keep) == 0:
+                    break
+                beams.keep(keep)
+                parents = parents[keep]
+            last = beams.tokens[:, :, length - 1].flatten()
+            state.reorder(parents.flatten())
+    return results if n_best is not None else [best[0] for best in results]
+
+
+class _Beams:
+    """The alive and the finished hypotheses of every sentence that is still in the batch.
+
+    All tensors but the table of penalties have a row per sentence and a column per hypothesis,
+    best first. An empty place has the log-probability -inf.
+    """
+
+    def __init__(self, limit: Tensor, width: int, alpha: float, wanted: int, eos_id: int):
+        self.limit, self.width, self.wanted, self.eos_id = limit, width, wanted, eos_id
+        longest, device = int(limit.max()), limit.device
+        # One table for scores and bounds: the stop below compares numbers of the same rounding.
+        self.penalty = length_penalty(torch.arange(longest + 2, device=device), alpha)
+        self.sentence = torch.arange(len(limit), device=device)
+        self.tokens = limit.new_zeros(len(limit), width, longest)
+        self.log_probability = torch.full((len(limit), width), -math.inf, device=device)
+        self.finished_tokens = self.tokens.clone()
+        self.finished_log_probability = self.log_probability.clone()
+        self.finished_score = self.log_probability.clone()
+        # The search starts from one empty hypothesis, not from `width` equal ones.
+        self.log_probability[:, 0] = 0.0
+
+    def grow(
+        self, logits: Float[Tensor, "rows V"], normaliser: Float[Tensor, " rows"], length: int
+    ) -> Int[Tensor, "n width"]:
+        """Lengthen the alive hypotheses to `length`; return the row that each one came from."""
+        n, twice = len(self.limit), 2 * self.width
+        # The best 2 * width continuations of a sentence are among those of its rows. So the
+        # softmax is never written out for the vocabulary: its logarithm is subtracted from the
+        # few logits that are left. They are put in the order of their ids to settle ties.
+        logits, token = logits.topk(min(twice, logits.shape[-1]), dim=-1)
+        token, order = token.sort(dim=-1)
+        step = (logits.gather(-1, order) - normaliser[:, None]).clamp(max=0.0)
+        total = self.log_probability[:, :, None] + step.view(n, self.width, -1)
+        total, choice = _best(total.flatten(1), twice)
+        parent = choice // step.shape[-1]
+        token = token.view(n, -1).gather(1, choice)
+        grown = _pick(self.tokens, parent)
+        grown[:, :, length - 1] = token
+        ends = token == self.eos_id
+
+        ended = total.masked_fill(~ends, -math.inf)
+        score = torch.cat([self.finished_score, ended / self.penalty[length]], dim=1)
+        self.finished_score, place = _best(score, self.width)
+        ended = torch.cat([self.finished_log_probability, ended], dim=1)
+        self.finished_log_probability = ended.gather(1, place)
+        self.finished_tokens = _pick(torch.cat([self.finished_tokens, grown], dim=1), place)
+
+        self.log_probability, place = _best(total.masked_fill(ends, -math.inf), self.width)
+        self.tokens = _pick(grown, place)
+        return torch.arange(n, device=parent.device)[:, None] * self.width + parent.gather(1, place)
+
+    def settled(self, length: int) -> Bool[Tensor, " n"]:
+        """Which sentences may stop, because going on cannot change what they return.
+
+        Every token multiplies a probability by at most 1, so the log-probability a <= 0 of the
+        best alive hypothesis bounds that of all that may still come. It will be divided by the
+        penalty of some length from `length` + 1 to the limit, and as a is not positive, the
+        largest of these penalties is the most favourable. The penalty rises with the length if
+        alpha > 0, falls if alpha < 0 and stays 1 if alpha = 0, so the largest is at one end.
+
+        If the last of the wanted finished hypotheses scores at least that much, all of them stay:
+        a newcomer with an equal score ranks behind. Rounding cannot break this. To add something
+        <= 0 never makes a float larger, and a division keeps the order.
+        """
+        favourable = torch.maximum(self.penalty[length + 1], self.penalty[self.limit])
+        bound = self.log_probability[:, 0] / favourable
+        return (self.finished_score[:, self.wanted - 1] >= bound) | (self.limit == length)
+
+    def keep(self, rows: Int[Tensor, " kept"]) -> None:
+        """Drop the other sentences."""
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor) and name != "penalty":
+                setattr(self, name, value[rows])
+
+    def hypotheses(self, row: int) -> list[Hypothesis]:
+        """The wanted hypotheses of one sentence: finished ones first, alive ones if too few."""
+        alive = self.log_probability[row] / self.penalty[self.limit[row]]
+        tokens = torch.cat([self.finished_tokens[row], self.tokens[row]])[:, : self.limit[row]]
+        total = torch.cat([self.finished_log_probability[row], self.log_probability[row]])
+        score = torch.cat([self.finished_score[row], alive])
+        found = (total > -math.inf).nonzero().flatten()[: self.wanted]
+        return [_hypothesis(tokens[i], total[i], score[i], self.eos_id) for i in found]
+
+
+def _best(values: Float[Tensor, "n m"], count: int) -> tuple[Tensor, Tensor]:
+    """The `count` largest of each row and their places; of equal values the first comes first."""
+    values, places = values.sort(dim=1, descending=True, stable=True)
+    return values[:, :count], places[:, :count]
+
+
+def _pick(tokens: Int[Tensor, "n m T"], places: Int[Tensor, "n k"]) -> Int[Tensor, "n k T"]:
+    return tokens.gather(1, places[:, :, None].expand(-1, -1, tokens.shape[-1]))
+
+
+def _hypothesis(tokens: Tensor, log_probability: Tensor, score: Tensor, eos_id: int) -> Hypothesis:
+    """Cut the ids at EOS, if there is one, and leave the device."""
+    ids = tokens.tolist()
+    finished = eos_id in ids
+    ids = ids[: ids.index(eos_id)] if finished else ids
+    return Hypothesis(ids, log_probability.item(), score.item(), finished)
+
+
+def _rescored(hypothesis: Hypothesis, alpha: float) -> Hypothesis:
+    length = len(hypothesis.tokens) + hypothesis.finished
+    score = hypothesis.log_probability / length_penalty(length, alpha)
+    return replace(hypothesis, score=score)
+
+
+def _check_beam(beam_size: int, alpha: float, n_best: int | None) -> None:
+    if beam_size < 1:
+        raise ValueError(f"beam_size must be at least 1, got {beam_size}")
+    if not -10 <= alpha <= 10:
+        raise ValueError(f"alpha must be a number from -10 to 10, got {alpha}")
+    if n_best is not None and not 1 <= n_best <= beam_size:
+        raise ValueError(f"n_best must be from 1 to beam_size = {beam_size}, got {n_best}")

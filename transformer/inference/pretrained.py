@@ -1,0 +1,82 @@
+"""From a name to a folder with a trained model: shipped, local, or from the Hugging Face Hub.
+
+A folder of a trained model holds ``config.json``, ``model.safetensors`` and ``tokenizer.json``.
+Nothing else is downloaded, and no pickle is ever loaded.
+
+Paper: not in the paper
+"""
+
+from pathlib import Path
+
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+
+SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "pretrained"
+FILES = ("config.json", "model.safetensors", "tokenizer.json")
+
+
+def shipped_names() -> list[str]:
+    """Names of the trained models that came with the package.
+
+    Paper: not in the paper
+    """
+    if not SHIPPED_FOLDER.is_dir():
+        return []
+    return sorted(folder.name for folder in SHIPPED_FOLDER.iterdir() if not missing_files(folder))
+
+
+def missing_files(folder: Path) -> list[str]:
+    """Which files of a trained model are not in a folder.
+
+    Paper: not in the paper
+    """
+    return [name for name in FILES if not (folder / name).is_file()]
+
+
+def locate_pretrained(name_or_path: str | Path) -> Path:
+    """Find the folder of a trained model.
+
+    Looked up in this order: a shipped name, an existing folder, a Hub id ("owner/name"), whose
+    files are downloaded once and kept in the Hub's cache. So a shipped name wins over a folder of
+    that name; write "./tatoeba-en-de" for the folder.
+
+    Args:
+        name_or_path: a name such as "tatoeba-en-de", a path, or a Hub id. A `Path` is only ever
+            taken for a folder.
+
+    Returns:
+        A folder that has all files of a trained model.
+
+    Raises:
+        FileNotFoundError: if there is no such name, folder or repository, if the folder lacks a
+            file, or if the Hub cannot be reached and has nothing in the cache.
+
+    Paper: not in the paper
+    """
+    name, folder = str(name_or_path), Path(name_or_path)
+    if isinstance(name_or_path, str) and name in shipped_names():
+        return SHIPPED_FOLDER / name
+    if not folder.is_dir():
+        if isinstance(name_or_path, Path):
+            raise FileNotFoundError(f"no folder {name!r}")
+        folder = _download(name)
+    if missing := missing_files(folder):
+        raise FileNotFoundError(f"{name!r} is no trained model: {', '.join(missing)} missing")
+    return folder
+
+
+def _download(name: str) -> Path:
+    unknown = (
+        f"no trained model {name!r}: neither shipped ({', '.join(shipped_names()) or 'none'}), "
+        f"nor a folder, nor"
+    )
+    if name.count("/") != 1:
+        raise FileNotFoundError(f"{unknown} a Hub id like 'owner/name'")
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(FILES)))
+    except (HFValidationError, RepositoryNotFoundError):
+        raise FileNotFoundError(f"{unknown} on the Hugging Face Hub") from None
+    except OSError as error:  # the Hub's errors and those of the network and the disk
+        raise FileNotFoundError(
+            f"{unknown} within reach on the Hugging Face Hub ({type(error).__name__})"
+        ) from None

@@ -1,0 +1,198 @@
+"""The shape of a Transformer: one frozen dataclass, with the paper's models by name.
+
+Paper: sections 3.1 and 6.2, Table 3
+"""
+
+import difflib
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+from transformer.model.layers import Activation, NormPlacement
+
+Positions = Literal["sinusoidal", "sinusoidal-t2t", "learned"]
+Sharing = Literal["three-way", "target", "none"]
+Init = Literal["fused", "separate", "glorot"]
+
+# What each row of Table 3 changes against base. Rows D3 and D4 change label smoothing alone,
+# which belongs to training: their model is base.
+TABLE_3: dict[str, list[dict[str, Any]]] = {
+    "A": [dict(num_heads=1), dict(num_heads=4), dict(num_heads=16), dict(num_heads=32)],
+    "B": [dict(d_k=16), dict(d_k=32)],
+    "C": [
+        dict(num_layers=2),
+        dict(num_layers=4),
+        dict(num_layers=8),
+        dict(d_model=256),
+        dict(d_model=1024),
+        dict(d_ff=1024),
+        dict(d_ff=4096),
+    ],
+    "D": [dict(dropout=0.0), dict(dropout=0.2), {}, {}],
+    "E": [dict(positions="learned")],
+}
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """Everything that decides what a :class:`~transformer.model.transformer.Transformer` computes.
+
+    The defaults are the paper's base model. Where the paper is silent they follow the code that
+    produced its results; the departures ledger of the book lists each such choice.
+
+    Args:
+        vocab_size: number of tokens V, source and target together.
+        d_model: size of the vectors between sub-layers.
+        d_ff: size of the feed-forward network's hidden layer.
+        num_heads: number of heads h.
+        d_k: size of a head's queries and keys; d_model / num_heads if None.
+        d_v: size of a head's values; d_model / num_heads if None.
+        num_layers: number of encoder layers N, and of decoder layers unless told otherwise.
+        num_decoder_layers: number of decoder layers; ``num_layers`` if None.
+        dropout: P_drop on each sub-layer's output and on the sum of embedding and position.
+        attention_dropout: on attention weights. 0 in the paper's translation models.
+        activation_dropout: on the feed-forward network's hidden layer. Not in the paper.
+        activation: "relu" as in the paper, "gelu" or "silu".
+        norm: "post" normalises after the residual sum, as in the paper; "pre" before each
+            sub-layer, and once more at the end of each stack.
+        positions: "sinusoidal" as in the paper, "sinusoidal-t2t" as in its code, or "learned".
+        max_length: longest sequence that learned positions can take. Sinusoids know no limit.
+        attention_bias: biases on the attention's projections. The equations write none; the
+            parameter counts of Table 3 need them.
+        attention_scale: factor on the scores; 1 / sqrt(d_k) if None.
+        sharing: "three-way" uses one matrix for both embeddings and the output projection,
+            "target" for the decoder's two, "none" for none of them.
+        init: "fused" is Glorot-uniform with W^Q, W^K, W^V drawn as one matrix, as in the published
+            code; "separate" draws them one by one; "glorot" also draws the embeddings so, which
+            leaves them small against the positions.
+        layer_norm_eps: added to the variance; 1e-6 as in the published code.
+        pad_id: id of padding.
+        bos_id: id that begins a decoder input.
+        eos_id: id that ends a sentence.
+
+    Raises:
+        ValueError: if a size is not positive, a rate is outside [0, 1), a name is unknown, or
+            d_model is not divisible by num_heads while d_k or d_v is left open.
+
+    Paper: sections 3 and 6.2, Table 3
+    """
+
+    vocab_size: int
+    d_model: int = 512
+    d_ff: int = 2048
+    num_heads: int = 8
+    d_k: int | None = None
+    d_v: int | None = None
+    num_layers: int = 6
+    num_decoder_layers: int | None = None
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    activation: Activation = "relu"
+    norm: NormPlacement = "post"
+    positions: Positions = "sinusoidal"
+    max_length: int = 1024
+    attention_bias: bool = True
+    attention_scale: float | None = None
+    sharing: Sharing = "three-way"
+    init: Init = "fused"
+    layer_norm_eps: float = 1e-6
+    pad_id: int = 0
+    bos_id: int = 1
+    eos_id: int = 2
+
+    def __post_init__(self):
+        for name in ("vocab_size", "d_model", "d_ff", "num_heads", "num_layers", "max_length"):
+            self._require(name, getattr(self, name) >= 1, "at least 1")
+        for name in ("d_k", "d_v", "num_decoder_layers"):
+            value = getattr(self, name)
+            self._require(name, value is None or value >= 1, "None or at least 1")
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
+            self._require(name, 0 <= getattr(self, name) < 1, "in [0, 1)")
+        for name in ("pad_id", "bos_id", "eos_id"):
+            self._require(name, 0 <= getattr(self, name) < self.vocab_size, "below vocab_size")
+        choices = dict(
+            activation=Activation, norm=NormPlacement, positions=Positions, sharing=Sharing, init=Init
+        )
+        for name, kind in choices.items():
+            self._require(name, getattr(self, name) in get_args(kind), f"one of {get_args(kind)}")
+        if None in (self.d_k, self.d_v) and self.d_model % self.num_heads:
+            raise ValueError(
+                f"d_model must be divisible by num_heads unless d_k and d_v are given: "
+                f"got d_model={self.d_model}, num_heads={self.num_heads}"
+            )
+
+    def _require(self, name: str, holds: bool, expected: str):
+        if not holds:
+            raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")
+
+    @classmethod
+    def base(cls, vocab_size: int = 37_000, **changes: Any) -> "TransformerConfig":
+        """The base model: 6 layers, d_model 512, d_ff 2048, 8 heads, dropout 0.1.
+
+        Paper: Table 3, first row
+        """
+        return cls.from_dict(dict(vocab_size=vocab_size, **changes))
+
+    @classmethod
+    def big(cls, vocab_size: int = 37_000, **changes: Any) -> "TransformerConfig":
+        """The big model: d_model 1024, d_ff 4096, 16 heads, dropout 0.3.
+
+        Paper: Table 3, last row
+        """
+        big = dict(d_model=1024, d_ff=4096, num_heads=16, dropout=0.3)
+        return cls.from_dict(dict(vocab_size=vocab_size) | big | changes)
+
+    @classmethod
+    def tiny(cls, vocab_size: int = 10_000, **changes: Any) -> "TransformerConfig":
+        """A model for small corpora: 4 layers, d_model 128, d_ff 256, 4 heads, dropout 0.3.
+
+        Paper: not in the paper (Transformer-Tiny of Wu et al. 2021, made for Multi30K)
+        """
+        tiny = dict(d_model=128, d_ff=256, num_heads=4, num_layers=4, dropout=0.3)
+        return cls.from_dict(dict(vocab_size=vocab_size) | tiny | changes)
+
+    @classmethod
+    def table3(cls, row: str, place: int = 1, vocab_size: int = 37_000) -> "TransformerConfig":
+        """A row of Table 3 by its letter and its place under it, counted from 1.
+
+        Args:
+            row: "A" to "E", "base" or "big".
+            place: 1 for the first line of that letter.
+            vocab_size: number of tokens V. The table's counts fit 40,960.
+
+        Raises:
+            ValueError: if the table has no such line.
+
+        Paper: section 6.2, Table 3
+        """
+        if row in ("base", "big") and place == 1:
+            return getattr(cls, row)(vocab_size)
+        lines = TABLE_3.get(row, [])
+        if not 1 <= place <= len(lines):
+            known = ", ".join(f"{letter}1-{letter}{len(TABLE_3[letter])}" for letter in TABLE_3)
+            raise ValueError(f"Table 3 has no line {row}{place}; it has base, big, {known}")
+        return cls.base(vocab_size, **lines[place - 1])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values.
+
+        Paper: not in the paper
+        """
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "TransformerConfig":
+        """Make a configuration from field names and values.
+
+        Raises:
+            ValueError: if a name is not a field, with the nearest one that is.
+
+        Paper: not in the paper
+        """
+        known = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else f"; fields are {', '.join(known)}"
+                raise ValueError(f"unknown model field {name!r}{hint}")
+        return cls(**values)

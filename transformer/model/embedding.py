@@ -1,0 +1,48 @@
+"""Token embeddings, scaled by sqrt(d_model).
+
+Paper: section 3.4
+"""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+class TokenEmbedding(nn.Module):
+    """Look up a vector for each token id and multiply it by sqrt(d_model).
+
+    The factor matters because of the initialisation: the same matrix serves as the output
+    projection, whose rows should have norm 1 (entries of variance 1 / d_model). Times
+    sqrt(d_model) the entries have variance 1, as large as the positional encoding beside them.
+
+    Args:
+        vocab_size: number of tokens V.
+        d_model: size of a vector.
+
+    Paper: section 3.4
+    """
+
+    def __init__(self, vocab_size: int, d_model: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
+        nn.init.normal_(self.weight, std=d_model**-0.5)
+        self.scale = math.sqrt(d_model)
+
+    def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T d_model"]:
+        """Embed token ids.
+
+        Raises:
+            ValueError: on the CPU, if an id is negative or not below V. On a GPU the check would
+                stall every step, and PyTorch's own assertion stops the program instead.
+
+        Paper: section 3.4
+        """
+        try:
+            return nn.functional.embedding(ids, self.weight) * self.scale
+        except IndexError:
+            raise ValueError(
+                f"token ids must be in 0..{len(self.weight) - 1}, "
+                f"got {ids.min().item()}..{ids.max().item()}"
+            ) from None

@@ -1,0 +1,194 @@
+"""The layers of encoder and decoder: sub-layers, each wrapped in a residual and a layer norm.
+
+Paper: sections 3.1 and 3.3
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.cache import LayerCache
+
+NormPlacement = Literal["post", "pre"]
+Activation = Literal["relu", "gelu", "silu"]
+
+
+class PositionwiseFeedForward(nn.Module):
+    """Two linear layers with an activation between, at each position alone.
+
+    Args:
+        d_model: size of input and output.
+        d_ff: size of the hidden layer.
+        dropout: on the hidden layer. Not in the paper, hence 0.
+        activation: "relu" gives Eq. (2).
+
+    Paper: section 3.3, Eq. (2)
+    """
+
+    def __init__(
+        self, d_model: int, d_ff: int, dropout: float = 0.0, activation: Activation = "relu"
+    ):
+        super().__init__()
+        self.hidden = nn.Linear(d_model, d_ff)
+        self.output = nn.Linear(d_ff, d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.activation: Callable[[Tensor], Tensor] = getattr(F, activation)
+
+    def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
+        """Compute max(0, x W_1 + b_1) W_2 + b_2.
+
+        Paper: section 3.3, Eq. (2)
+        """
+        return self.output(self.dropout(self.activation(self.hidden(x))))
+
+
+class Residual(nn.Module):
+    """The wrapper of every sub-layer: dropout, residual sum, layer norm.
+
+    "post": LayerNorm(x + Dropout(Sublayer(x))), the paper's. "pre": x + Dropout(Sublayer(
+    LayerNorm(x))), which leaves an unnormalised path from the first layer to the last.
+
+    Args:
+        d_model: size of a vector.
+        dropout: P_drop.
+        norm: "post" or "pre".
+        eps: added to the variance under the root.
+
+    Paper: sections 3.1 and 5.4
+    """
+
+    def __init__(self, d_model: int, dropout: float, norm: NormPlacement = "post", eps: float = 1e-6):
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model, eps=eps)
+        self.dropout = nn.Dropout(dropout)
+        self.placement = norm
+
+    def forward(
+        self, x: Float[Tensor, "B T d_model"], sublayer: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "B T d_model"]:
+        """Apply ``sublayer`` to ``x`` and add what comes out to ``x``.
+
+        Paper: section 3.1
+        """
+        if self.placement == "pre":
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward network.
+
+    Args:
+        attention: the self-attention.
+        feed_forward: the position-wise network.
+        make_residual: makes the wrapper of one sub-layer.
+
+    Paper: section 3.1
+    """
+
+    def __init__(
+        self,
+        attention: MultiHeadAttention,
+        feed_forward: PositionwiseFeedForward,
+        make_residual: Callable[[], Residual],
+    ):
+        super().__init__()
+        self.self_attention, self.feed_forward = attention, feed_forward
+        self.self_attention_residual = make_residual()
+        self.feed_forward_residual = make_residual()
+
+    def forward(
+        self,
+        x: Float[Tensor, "B S d_model"],
+        mask: Bool[Tensor, "..."] | None = None,
+        maps: list[Tensor] | None = None,
+    ) -> Float[Tensor, "B S d_model"]:
+        """Run the layer; ``maps`` collects the attention weights if it is a list.
+
+        Paper: section 3.1
+        """
+        x = self.self_attention_residual(
+            x, lambda y: self.self_attention(y, mask=mask, maps=maps)
+        )
+        return self.feed_forward_residual(x, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention to the encoder's output, the feed-forward network.
+
+    Args:
+        self_attention: the target's attention to itself.
+        cross_attention: the target's attention to the source.
+        feed_forward: the position-wise network.
+        make_residual: makes the wrapper of one sub-layer.
+
+    Paper: section 3.1
+    """
+
+    def __init__(
+        self,
+        self_attention: MultiHeadAttention,
+        cross_attention: MultiHeadAttention,
+        feed_forward: PositionwiseFeedForward,
+        make_residual: Callable[[], Residual],
+    ):
+        super().__init__()
+        self.self_attention, self.cross_attention = self_attention, cross_attention
+        self.feed_forward = feed_forward
+        self.self_attention_residual = make_residual()
+        self.cross_attention_residual = make_residual()
+        self.feed_forward_residual = make_residual()
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T d_model"],
+        memory: Float[Tensor, "B S d_model"],
+        target_mask: Bool[Tensor, "..."] | None = None,
+        source_mask: Bool[Tensor, "..."] | None = None,
+        self_maps: list[Tensor] | None = None,
+        cross_maps: list[Tensor] | None = None,
+    ) -> Float[Tensor, "B T d_model"]:
+        """Run the layer on all positions at once, as in training.
+
+        Paper: section 3.1
+        """
+        x = self.self_attention_residual(
+            x, lambda y: self.self_attention(y, mask=target_mask, maps=self_maps)
+        )
+        x = self.cross_attention_residual(
+            x, lambda y: self.cross_attention(y, memory, source_mask, cross_maps)
+        )
+        return self.feed_forward_residual(x, self.feed_forward)
+
+    def step(
+        self,
+        x: Float[Tensor, "rows 1 d_model"],
+        cache: LayerCache,
+        source_mask: Bool[Tensor, "..."],
+    ) -> Float[Tensor, "rows 1 d_model"]:
+        """Run the layer on the newest position alone; the cache holds what it needs of the others.
+
+        Paper: section 3.1 (auto-regressive generation)
+        """
+
+        def attend_to_past(y: Tensor) -> Tensor:
+            key, value = cache.append(*self.self_attention.project_memory(y))
+            return self.self_attention.attend(self.self_attention.project_query(y), key, value)
+
+        def attend_to_source(y: Tensor) -> Tensor:
+            # The beams of a sentence are so many queries to one and the same source, so its keys
+            # and values are stored once a sentence.
+            beams = y.view(len(cache.cross_key), -1, y.size(-1))
+            query = self.cross_attention.project_query(beams)
+            heads = self.cross_attention.attend(
+                query, cache.cross_key, cache.cross_value, source_mask
+            )
+            return heads.view_as(y)
+
+        x = self.self_attention_residual(x, attend_to_past)
+        x = self.cross_attention_residual(x, attend_to_source)
+        return self.feed_forward_residual(x, self.feed_forward)

@@ -1,0 +1,108 @@
+"""Positions: attention alone sees a set, so the order of the tokens must be added to them.
+
+Paper: section 3.5
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+Layout = Literal["paper", "t2t"]
+
+
+def sinusoidal_table(
+    length: int, d_model: int, layout: Layout = "paper"
+) -> Float[Tensor, "length d_model"]:
+    """Sines and cosines of the position, at wavelengths in geometric progression.
+
+    Args:
+        length: number of positions, counted from 0.
+        d_model: number of columns. If it is odd, the last sine (or, for "t2t", the last cosine
+            column, which stays 0) has no partner.
+        layout: "paper" puts sine and cosine of one wavelength side by side, with exponent
+            2i / d_model. "t2t" is what the authors' code did: all sines, then all cosines, with
+            exponent i / (d_model / 2 - 1), so that the longest wavelength is exactly 10000 * 2 pi.
+
+    Raises:
+        ValueError: if ``layout`` is neither.
+
+    Paper: section 3.5
+    """
+    position = torch.arange(length, dtype=torch.float64)[:, None]
+    table = torch.zeros(length, d_model, dtype=torch.float64)
+    if layout == "paper":
+        angle = position / 10_000 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+        table[:, 0::2] = angle.sin()
+        table[:, 1::2] = angle.cos()[:, : d_model // 2]
+    elif layout == "t2t":
+        half = d_model // 2
+        exponent = torch.arange(half, dtype=torch.float64) / max(half - 1, 1)
+        angle = position / 10_000**exponent
+        table[:, :half], table[:, half : 2 * half] = angle.sin(), angle.cos()
+    else:
+        raise ValueError(f"layout must be 'paper' or 't2t', got {layout!r}")
+    return table.float()
+
+
+class SinusoidalPositionalEncoding(nn.Module):
+    """Add fixed sinusoids to the embeddings. Nothing in it is learned.
+
+    The table is a function of the position, so there is no longest sequence: it grows when a
+    longer one comes.
+
+    Args:
+        d_model: size of a vector.
+        length: positions to prepare in advance.
+        layout: see :func:`sinusoidal_table`.
+
+    Paper: section 3.5
+    """
+
+    table: Tensor
+
+    def __init__(self, d_model: int, length: int = 1024, layout: Layout = "paper"):
+        super().__init__()
+        self.layout: Layout = layout
+        table = sinusoidal_table(length, d_model, layout)
+        self.register_buffer("table", table, persistent=False)
+
+    def forward(self, x: Float[Tensor, "B T d_model"], start: int = 0) -> Float[Tensor, "B T d_model"]:
+        """Add the encodings of positions start .. start + T - 1.
+
+        Paper: section 3.5
+        """
+        end = start + x.size(1)
+        if end > len(self.table):
+            longer = sinusoidal_table(2 * end, x.size(-1), self.layout)
+            self.table = longer.to(self.table)
+        return x + self.table[start:end].to(x.dtype)
+
+
+class LearnedPositionalEmbedding(nn.Module):
+    """Add one learned vector a position: row (E) of Table 3.
+
+    Args:
+        d_model: size of a vector.
+        length: number of positions that have a vector.
+
+    Paper: section 3.5, Table 3 row (E)
+    """
+
+    def __init__(self, d_model: int, length: int = 1024):
+        super().__init__()
+        self.embedding = nn.Embedding(length, d_model)
+
+    def forward(self, x: Float[Tensor, "B T d_model"], start: int = 0) -> Float[Tensor, "B T d_model"]:
+        """Add the vectors of positions start .. start + T - 1.
+
+        Raises:
+            ValueError: if the sequence is longer than the table: no vector was learned for it.
+
+        Paper: section 3.5
+        """
+        end, length = start + x.size(1), self.embedding.num_embeddings
+        if end > length:
+            raise ValueError(f"sequence of {end} positions, but only {length} were learned")
+        return x + self.embedding.weight[start:end].to(x.dtype)
