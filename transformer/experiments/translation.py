@@ -1,0 +1,264 @@
+"""A translation run from text to BLEU: what ``transformer train`` and the final notebook do.
+
+Paper: sections 5 and 6.1
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from transformer.data.batching import EncodedPairs, TokenBatches, encode_pairs
+from transformer.data.corpora import Corpus, Split, load_corpus
+from transformer.data.tokenizer import Tokenizer
+from transformer.experiments.record import describe_environment, write_record
+from transformer.inference.metrics import Score, bleu, chrf
+from transformer.inference.translator import Translator
+from transformer.model.transformer import Transformer
+from transformer.training.checkpoint import average_checkpoints, save_pretrained
+from transformer.training.curve import read_curve
+from transformer.training.presets import Preset
+from transformer.training.trainer import Trainer
+
+
+class TranslationRun:
+    """One training run in one folder, to start, to go on with, and to evaluate.
+
+    The folder receives ``tokenizer.json``, what :class:`~transformer.training.trainer.Trainer`
+    writes, ``model/`` (the averaged weights, ready for ``Translator``) and ``run.json`` (the
+    record). A folder with an unfinished run of the same preset is taken up where it stopped.
+
+    Args:
+        preset: the recipe.
+        folder: where to write.
+        data_dir: the user's own files, see :func:`~transformer.data.corpora.load_corpus`.
+        corpus: use this text instead of the preset's corpus.
+        tensorboard: also write the curve for TensorBoard.
+        progress: show a progress bar; None shows it on a terminal only.
+
+    Raises:
+        FileExistsError: if the folder holds something else than a run.
+        ValueError: if the folder holds a run of another configuration, if the corpus is unknown,
+            or if the text supports no vocabulary of that size.
+
+    Paper: sections 5 and 6.1
+    """
+
+    def __init__(
+        self,
+        preset: Preset,
+        folder: Path | str,
+        data_dir: Path | str | None = None,
+        corpus: Corpus | None = None,
+        tensorboard: bool = False,
+        progress: bool | None = None,
+    ):
+        self.preset, self.folder = preset, Path(folder)
+        self._require_own_folder()
+        self.corpus = load_corpus(preset.corpus, data_dir) if corpus is None else corpus
+        train = _first(self.corpus.train, preset.train_pairs)
+        self.tokenizer = self._tokenizer(train)
+
+        training = preset.training
+        torch.manual_seed(training.seed)
+        self.model = Transformer(replace(preset.model, vocab_size=self.tokenizer.vocab_size))
+        limits = [training.max_length]
+        if preset.model.positions == "learned":
+            limits.append(preset.model.max_length)
+        longest = min((limit for limit in limits if limit is not None), default=None)
+        self.batches = TokenBatches(
+            encode_pairs(self.tokenizer, train), training.batch_tokens, training.seed, longest
+        )
+        self.validation = encode_pairs(self.tokenizer, self.corpus.validation)
+        self.trainer = Trainer(
+            self.model,
+            self.batches,
+            training,
+            self.folder,
+            validation=_batches_of_all(self.validation, training.batch_tokens),
+            score=self._validation_bleu if preset.score_pairs else None,
+            tensorboard=tensorboard,
+            progress=progress,
+        )
+
+    def describe(self) -> str:
+        """Say what the run will do, on what, and how long that takes on this machine.
+
+        The time is measured, on a few batches of the real size, and leaves out validation.
+
+        Paper: section 5.2
+        """
+        training, model = self.preset.training, self.model
+        processes = self.trainer.accelerator.num_processes
+        per_step = training.accumulate * processes
+        target = int(self.batches.pairs.target.lengths().sum())
+        left = training.max_steps - self.trainer.step
+        seconds = self.trainer.measure_step() * left
+        epochs = training.max_steps * per_step / len(self.batches)
+        lines = [
+            f"{self.preset.name}: {self.corpus.name}, {len(self.batches.pairs):,} training pairs, "
+            f"{target:,} target tokens, vocabulary {self.tokenizer.vocab_size:,}",
+            f"model: {model.num_parameters():,} parameters, {self.preset.model.num_layers} layers, "
+            f"d_model {self.preset.model.d_model}, {self.preset.model.num_heads} heads",
+            f"training: {training.max_steps:,} steps of at most "
+            f"{training.batch_tokens * per_step:,} tokens, {epochs:.1f} epochs, "
+            f"{training.precision}",
+            f"device: {self.device_name()}, {processes} process{'es' * (processes > 1)}",
+            f"time: about {duration(seconds)} for {left:,} steps, validation not counted",
+            f"folder: {self.folder}",
+        ]
+        if self.batches.num_dropped:
+            lines.insert(1, f"left out: {self.batches.num_dropped:,} pairs that are too long")
+        if self.trainer.step:
+            lines.append(f"going on from step {self.trainer.step:,}")
+        return "\n".join(lines)
+
+    def device_name(self) -> str:
+        """Name the device that the run uses.
+
+        Paper: section 5.2
+        """
+        device = self.trainer.accelerator.device
+        if device.type == "cuda":
+            return torch.cuda.get_device_name(device)
+        return f"{device.type}, {torch.get_num_threads()} threads"
+
+    def train(self) -> bool:
+        """Train; return False if a signal ended it early (call again to go on).
+
+        Raises:
+            NonFiniteLossError: if the loss stops being a number.
+            OSError: if a checkpoint cannot be written.
+
+        Paper: sections 5.1 to 5.4
+        """
+        return self.trainer.fit()
+
+    def finish(self, say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+        """Average the last checkpoints, evaluate, and write the model and the record.
+
+        Args:
+            say: is told each result as it comes.
+
+        Returns:
+            The record, as in ``run.json``.
+
+        Paper: section 6.1
+        """
+        paths = self.trainer.checkpoints()
+        metrics = []
+        for weights in ("last", "averaged"):
+            if weights == "averaged":
+                self.model.load_state_dict(average_checkpoints(paths))
+            translator = Translator(self.model, self.tokenizer)
+            for split_name, split in self.corpus.splits.items():
+                if split_name in ("train", "validation"):
+                    continue
+                split = _first(split, self.preset.test_pairs)
+                for beam_size in sorted({1, self.preset.beam_size}):
+                    for score in evaluate(translator, split, beam_size, self.preset.alpha):
+                        result = dict(
+                            split=split_name,
+                            pairs=len(split),
+                            weights=weights,
+                            beam_size=beam_size,
+                            alpha=self.preset.alpha,
+                        )
+                        metrics.append(result | score.to_dict())
+                        say(f"{split_name}, {weights} weights, beam {beam_size}: {score}")
+        save_pretrained(self.model, self.tokenizer, self.folder / "model")
+        trainer = self.trainer
+        record = dict(
+            preset=self.preset.to_dict(),
+            seed=self.preset.training.seed,
+            corpus=dict(
+                name=self.corpus.name,
+                licence=self.corpus.licence,
+                sha256=self.corpus.checksum,
+                pairs={name: len(split) for name, split in self.corpus.splits.items()},
+            ),
+            parameters=self.model.num_parameters(),
+            steps=trainer.step,
+            target_tokens=trainer.tokens,
+            minutes=round(trainer.seconds / 60, 2),
+            averaged=[path.stem for path in paths],
+            environment=describe_environment(),
+            metrics=metrics,
+            samples=self._samples(),
+            curve=read_curve(self.folder / "curve.jsonl"),
+        )
+        write_record(self.folder / "run.json", record)
+        return record
+
+    def _samples(self, count: int = 8) -> list[dict[str, str]]:
+        split = _first(self.corpus.splits.get("test", self.corpus.validation), count)
+        translations = Translator(self.model, self.tokenizer).translate(split.source)
+        return [
+            dict(source=source, reference=reference, translation=translation)
+            for (source, reference), translation in zip(split, translations, strict=True)
+        ]
+
+    def _validation_bleu(self, model: nn.Module) -> dict[str, float]:
+        split = _first(self.corpus.validation, self.preset.score_pairs)
+        translations = Translator(model, self.tokenizer).translate(split.source, beam_size=1)
+        return {"bleu": bleu(translations, split.target).score}
+
+    def _tokenizer(self, train: Split) -> Tokenizer:
+        path = self.folder / "tokenizer.json"
+        if path.exists():
+            return Tokenizer.load(path)
+        tokenizer = Tokenizer.train([*train.source, *train.target], self.preset.model.vocab_size)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        tokenizer.save(path)
+        return tokenizer
+
+    def _require_own_folder(self) -> None:
+        if self.folder.is_file():
+            raise FileExistsError(f"{self.folder} is a file, a folder is needed")
+        own = ("tokenizer.json", "state.pt", "curve.jsonl")
+        if self.folder.is_dir():
+            names = [path.name for path in self.folder.iterdir()]
+            if names and not any(name in names for name in own):
+                raise FileExistsError(f"{self.folder} exists and holds no training run")
+
+
+def evaluate(
+    translator: Translator, split: Split, beam_size: int = 4, alpha: float = 0.6
+) -> list[Score]:
+    """Translate a split and return BLEU and chrF, with their signatures.
+
+    Args:
+        translator: model and tokenizer.
+        split: pairs of text.
+        beam_size: 1 is greedy search.
+        alpha: length penalty.
+
+    Paper: section 6.1, Table 2
+    """
+    translations = translator.translate(split.source, beam_size=beam_size, alpha=alpha)
+    return [bleu(translations, split.target), chrf(translations, split.target)]
+
+
+def duration(seconds: float) -> str:
+    """Say a number of seconds as a person would.
+
+    Paper: not in the paper
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours"
+
+
+def _first(split: Split, count: int | None) -> Split:
+    return split if count is None else Split(split.source[:count], split.target[:count])
+
+
+def _batches_of_all(pairs: EncodedPairs, batch_tokens: int) -> TokenBatches:
+    """Batch every pair: validation drops nothing, whatever the budget."""
+    longest = max(pairs.source.lengths().max(), pairs.target.lengths().max())
+    return TokenBatches(pairs, max(batch_tokens, int(longest)))

@@ -1,0 +1,179 @@
+"""Files of a run: weights, the state to go on from, and the mean of several weights.
+
+Every file is written under another name first and then renamed, so that a file which exists is
+whole, whenever the program was stopped.
+
+Paper: section 6.1 (averaging)
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from transformer.data.tokenizer import Tokenizer
+from transformer.model.transformer import Transformer
+
+
+def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
+    """Let ``write`` fill a neighbouring file, then rename it to ``path``.
+
+    Args:
+        path: the file to make or replace.
+        write: is called with the temporary path.
+
+    Raises:
+        OSError: if the disk is full or the folder cannot be written. ``path`` is then as before.
+
+    Paper: not in the paper
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        write(temporary)
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except RuntimeError as error:  # torch.save and safetensors report a full disk like this
+        raise OSError(f"cannot write {path}: {error}") from error
+    except SafetensorError as error:
+        raise OSError(f"cannot write {path}: {error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def save_weights(weights: dict[str, Tensor], path: Path | str) -> None:
+    """Write weights as safetensors.
+
+    Raises:
+        OSError: if that is not possible; a file that was there stays.
+
+    Paper: not in the paper
+    """
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    write_atomically(Path(path), lambda p: save_file(contiguous, p, metadata={"format": "pt"}))
+
+
+def load_weights(path: Path | str) -> dict[str, Tensor]:
+    """Read weights written by :func:`save_weights`.
+
+    Raises:
+        ValueError: if the file is damaged.
+        FileNotFoundError: if there is none.
+
+    Paper: not in the paper
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"no weights at {path}")
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a whole safetensors file: {error}") from None
+
+
+def average_checkpoints(paths: Sequence[Path | str]) -> dict[str, Tensor]:
+    """Return the mean of the weights in several files.
+
+    Args:
+        paths: weight files of one and the same model; the paper takes the last 5 or 20.
+
+    Raises:
+        ValueError: if there is no file, or the files are not of one model.
+
+    Paper: section 6.1
+    """
+    if not paths:
+        raise ValueError("paths must name at least one checkpoint")
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        weights = load_weights(path)
+        shapes = {name: tensor.shape for name, tensor in weights.items()}
+        if not total:
+            total = {name: torch.zeros_like(w, dtype=torch.float64) for name, w in weights.items()}
+        elif shapes != {name: tensor.shape for name, tensor in total.items()}:
+            raise ValueError(f"{path} holds another model than {paths[0]}")
+        for name, tensor in weights.items():
+            total[name] += tensor
+    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+
+
+def save_pretrained(
+    model: Transformer, tokenizer: Tokenizer, folder: Path | str, half: bool = False
+) -> Path:
+    """Write a folder that :func:`load_pretrained`, ``Translator`` and the Hub understand.
+
+    Args:
+        model: the model.
+        tokenizer: the tokenizer it was trained with.
+        folder: made if it does not exist; files in it are replaced.
+        half: store the weights as float16, half the size.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: if model and tokenizer differ in vocabulary.
+
+    Paper: not in the paper
+    """
+    folder = Path(folder)
+    if tokenizer.vocab_size != model.config.vocab_size:
+        raise ValueError(
+            f"tokenizer has {tokenizer.vocab_size} tokens, the model {model.config.vocab_size}"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(folder / "tokenizer.json")
+    model.save_pretrained(folder)
+    if half:
+        weights = {name: w.half() for name, w in model.state_dict().items()}
+        save_weights(weights, folder / "model.safetensors")
+    return folder
+
+
+def load_pretrained(folder: Path | str) -> tuple[Transformer, Tokenizer]:
+    """Read a folder written by :func:`save_pretrained`.
+
+    Raises:
+        FileNotFoundError: if the folder lacks a file.
+        ValueError: if a file is damaged or the weights do not fit the configuration.
+
+    Paper: not in the paper
+    """
+    folder = Path(folder)
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"{folder} holds no trained model: {name} is missing")
+    load_weights(folder / "model.safetensors")
+    model = Transformer.from_pretrained(folder)
+    return model, Tokenizer.load(folder / "tokenizer.json")
+
+
+def save_state(state: dict[str, Any], path: Path | str) -> None:
+    """Write what a run needs to go on: tensors, numbers, strings, lists and dicts of them.
+
+    Raises:
+        OSError: if that is not possible; a file that was there stays.
+
+    Paper: not in the paper
+    """
+    write_atomically(Path(path), lambda p: torch.save(state, p))
+
+
+def load_state(path: Path | str) -> dict[str, Any]:
+    """Read a state written by :func:`save_state`. No code in the file is ever run.
+
+    Raises:
+        ValueError: if the file is damaged.
+
+    Paper: not in the paper
+    """
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # zip, pickle and storage errors share no base class
+        reason = " ".join(str(error).split())[:120]
+        raise ValueError(f"{path} is not a whole checkpoint: {reason}") from None

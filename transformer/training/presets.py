@@ -1,0 +1,186 @@
+"""Named recipes: corpus, vocabulary, model, training and search under one name.
+
+Paper: sections 5 and 6.1
+"""
+
+import difflib
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from transformer.model.config import TransformerConfig
+from transformer.training.config import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Everything that a translation run depends on.
+
+    Args:
+        name: how it is called.
+        model: the model; its ``vocab_size`` is that of the joint vocabulary.
+        training: the recipe.
+        corpus: a name that :func:`~transformer.data.corpora.load_corpus` knows.
+        train_pairs: use only the first so many training pairs; None for all.
+        test_pairs: use only the first so many pairs of each test split; None for all.
+        score_pairs: validation pairs translated greedily for BLEU at each validation; 0 for none.
+        beam_size: of the final evaluation.
+        alpha: length penalty of the final evaluation.
+
+    Raises:
+        ValueError: if a number is out of range.
+
+    Paper: sections 5 and 6.1
+    """
+
+    name: str
+    model: TransformerConfig
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    corpus: str = "tatoeba-en-de"
+    train_pairs: int | None = None
+    test_pairs: int | None = None
+    score_pairs: int = 500
+    beam_size: int = 4
+    alpha: float = 0.6
+
+    def __post_init__(self):
+        for name in ("train_pairs", "test_pairs"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be None or at least 1, got {value}")
+        for name, least in (("score_pairs", 0), ("beam_size", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+
+    def with_changes(self, **changes: Any) -> "Preset":
+        """Return the preset with fields replaced: its own, the model's or the training's.
+
+        Args:
+            changes: values by field name. No two of the three have a field of the same name.
+
+        Raises:
+            ValueError: if no field has that name, with the nearest one that is, or if a value is
+                out of range.
+
+        Paper: not in the paper
+        """
+        own = {f.name for f in fields(self)} - {"model", "training"}
+        parts: dict[str, dict[str, Any]] = {"own": {}, "model": {}, "training": {}}
+        homes = {name: "own" for name in own}
+        homes |= {f.name: "model" for f in fields(self.model)}
+        homes |= {f.name: "training" for f in fields(self.training)}
+        homes["max_length"] = "training"  # the model's own follows it
+        for name, value in changes.items():
+            if name not in homes:
+                near = difflib.get_close_matches(name, homes, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"fields: {', '.join(sorted(homes))}"
+                raise ValueError(f"unknown field {name!r}; {hint}")
+            parts[homes[name]][name] = value
+        return replace(
+            self,
+            model=replace(self.model, **parts["model"]),
+            training=replace(self.training, **parts["training"]),
+            **parts["own"],
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values, nested as they are.
+
+        Paper: not in the paper
+        """
+        return asdict(self)
+
+
+def _presets() -> list[Preset]:
+    return [
+        # Proves in a minute on a CPU that every part works. It learns next to nothing.
+        Preset(
+            "smoke",
+            TransformerConfig(1000, d_model=32, d_ff=64, num_heads=2, num_layers=1, dropout=0.0),
+            TrainingConfig(
+                max_steps=60,
+                batch_tokens=1024,
+                warmup_steps=30,
+                log_every=10,
+                validate_every=30,
+                save_every=20,
+                keep_last=2,
+            ),
+            train_pairs=4000,
+            test_pairs=100,
+            score_pairs=50,
+        ),
+        # The model that ships with the package: about two hours on one CPU core.
+        Preset(
+            "tatoeba-small",
+            TransformerConfig(8000, d_model=256, d_ff=512, num_heads=4, num_layers=3),
+            TrainingConfig(
+                seed=1,
+                max_steps=7500,
+                batch_tokens=2048,
+                max_length=128,
+                warmup_steps=2000,
+                validate_every=500,
+                save_every=250,
+                keep_last=10,
+            ),
+        ),
+        # Transformer-Tiny of Wu et al. 2021, who train with a peak rate of 5e-3.
+        Preset(
+            "multi30k-tiny",
+            TransformerConfig.tiny(10_000),
+            TrainingConfig(
+                max_steps=8000,
+                batch_tokens=4096,
+                accumulate=2,
+                warmup_steps=2000,
+                learning_rate_factor=2.53,
+                validate_every=250,
+                save_every=100,
+                keep_last=10,
+            ),
+            corpus="multi30k-en-de",
+            beam_size=5,
+            alpha=1.0,
+        ),
+        # The paper's two models, on one large GPU: 25,000 target tokens a step.
+        Preset(
+            "wmt14-base",
+            TransformerConfig.base(37_000),
+            TrainingConfig(
+                batch_tokens=25_000, precision="bf16", compile=True, validate_every=2500
+            ),
+            corpus="wmt14-en-de",
+        ),
+        Preset(
+            "wmt14-big",
+            TransformerConfig.big(37_000),
+            TrainingConfig(
+                max_steps=300_000,
+                batch_tokens=12_500,
+                accumulate=2,
+                precision="bf16",
+                compile=True,
+                validate_every=5000,
+                keep_last=20,
+            ),
+            corpus="wmt14-en-de",
+        ),
+    ]
+
+
+PRESETS: dict[str, Preset] = {preset.name: preset for preset in _presets()}
+
+
+def get_preset(name: str) -> Preset:
+    """Return a preset by name.
+
+    Raises:
+        ValueError: if there is none of that name, with those that there are.
+
+    Paper: not in the paper
+    """
+    if name not in PRESETS:
+        near = difflib.get_close_matches(name, PRESETS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"unknown preset {name!r}; {hint}known: {', '.join(PRESETS)}")
+    return PRESETS[name]
