@@ -207,12 +207,10 @@ class TokenBatches:
         ):
             if value is not None and value < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}")
-        self.pairs, self.batch_tokens, self.seed, self.max_length = (
-            pairs,
-            batch_tokens,
-            seed,
-            max_length,
-        )
+        self.pairs = pairs
+        self.batch_tokens = batch_tokens
+        self.seed = seed
+        self.max_length = max_length
         source, target = pairs.source.lengths(), pairs.target.lengths()
         longest = np.maximum(source, target)
         limit = batch_tokens if max_length is None else min(batch_tokens, max_length)

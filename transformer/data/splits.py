@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import groupby
 
+import numpy as np
+
 from transformer.data.parallel import Split
 
 
@@ -25,21 +27,23 @@ def components(source: Sequence[str], target: Sequence[str]) -> list[int]:
 
     Paper: not in the paper; its data came with a test set from other documents.
     """
-    parent = list(range(len(source)))
-
-    def root(pair: int) -> int:
-        while parent[pair] != pair:
-            parent[pair] = parent[parent[pair]]
-            pair = parent[pair]
-        return pair
-
+    label = np.arange(len(source))
+    sides = []
     for side in (source, target):
-        first_seen: dict[str, int] = {}
-        for pair, sentence in enumerate(side):
-            a, b = root(first_seen.setdefault(sentence, pair)), root(pair)
-            # The smaller index becomes the root, so that the label is the component's first pair.
-            parent[max(a, b)] = min(a, b)
-    return [root(pair) for pair in range(len(source))]
+        number: dict[str, int] = {}
+        sides.append(np.array([number.setdefault(text, len(number)) for text in side], np.int64))
+    # All pairs with one sentence take the smallest label among them, in turns for both sides,
+    # until nothing changes.
+    while True:
+        before = label
+        for sentence in sides:
+            smallest = np.full(len(label), len(label))
+            np.minimum.at(smallest, sentence, label)
+            label = smallest[sentence]
+        # A label is itself a pair: taking over that pair's label doubles the pace along chains.
+        label = label[label]
+        if np.array_equal(label, before):
+            return label.tolist()
 
 
 def split_by_component(

@@ -201,13 +201,13 @@ class Tokenizer:
 
         Paper: section 5.1
         """
+        # Versions of the library differ: some refuse half a pair, some put U+FFFD in its place.
         try:
-            return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
-        except TypeError:  # the library says no more than that some text is no string
-            for text in texts:
-                if isinstance(text, str) and any("\ud800" <= c <= "\udfff" for c in text):
-                    raise ValueError(f"texts must be valid Unicode, got {text!r}") from None
-            raise
+            "".join(texts).encode()
+        except UnicodeEncodeError as error:
+            found = error.object[error.start]
+            raise ValueError(f"texts must be valid Unicode, got {found!r}") from None
+        return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of token ids. Special tokens and ids outside the vocabulary are left out.

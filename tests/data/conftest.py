@@ -1,0 +1,38 @@
+"""Fixtures of the data tests. Nothing here needs a network or files outside the package."""
+
+import gzip
+
+import pytest
+from hypothesis import settings
+
+from transformer.data.corpora import load_corpus
+
+# The first example pays for imports and compiled checks: a deadline would only measure those.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
+
+
+@pytest.fixture(autouse=True)
+def no_data_of_the_user(monkeypatch, tmp_path):
+    """A developer's own data directory and cache must not decide a test."""
+    monkeypatch.delenv("TRANSFORMER_DATA_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def tatoeba():
+    return load_corpus("tatoeba-en-de")
+
+
+@pytest.fixture
+def write_lines(tmp_path):
+    """Write lines to a file of the test's folder, compressed if the name ends in .gz."""
+
+    def write(name, lines):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = "".join(f"{line}\n" for line in lines).encode()
+        path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+        return path
+
+    return write

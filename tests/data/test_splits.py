@@ -1,0 +1,107 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.data.parallel import Split
+from transformer.data.splits import components, split_by_component
+
+# Few distinct sentences, so that long chains of shared ones are common.
+pair_lists = st.lists(
+    st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("stuvwxyz")), min_size=1, max_size=25
+)
+
+
+def components_by_flooding(pairs):
+    """The slow way: spread each label over pairs that share a sentence until nothing changes."""
+    label = list(range(len(pairs)))
+    changed = True
+    while changed:
+        changed = False
+        for i, (a, b) in enumerate(pairs):
+            for j, (c, d) in enumerate(pairs):
+                if (a == c or b == d) and label[j] < label[i]:
+                    label[i], changed = label[j], True
+    return label
+
+
+@given(pair_lists)
+def test_components_equal_flooding(pairs):
+    source, target = map(list, zip(*pairs, strict=True))
+    assert components(source, target) == components_by_flooding(pairs)
+
+
+def test_pairs_are_linked_through_other_pairs_on_both_sides():
+    # 0 and 2 share nothing but are linked by 1.
+    assert components(["a", "a", "b", "z"], ["x", "y", "y", "w"]) == [0, 0, 0, 3]
+
+
+def make_pairs(count):
+    return Split([f"e{i // 2}" for i in range(count)], [f"g{i // 3}" for i in range(count)])
+
+
+@pytest.mark.parametrize("seed", [0, 1, -1])
+def test_splits_share_no_sentence_and_lose_no_pair(seed):
+    pairs = make_pairs(600)
+    splits = split_by_component(pairs, 50, 70, seed=seed)
+    assert len(splits["validation"]) >= 50 and len(splits["test"]) >= 70
+    assert sorted(pair for split in splits.values() for pair in split) == sorted(pairs)
+    for side in ("source", "target"):
+        sets = [set(getattr(split, side)) for split in splits.values()]
+        assert sum(map(len, sets)) == len(set.union(*sets))
+
+
+def test_seed_chooses_the_split_and_nothing_else_does():
+    pairs = make_pairs(600)
+    assert split_by_component(pairs, 20, 20) == split_by_component(pairs, 20, 20)
+    assert split_by_component(pairs, 20, 20) != split_by_component(pairs, 20, 20, seed=1)
+
+
+def test_split_is_the_same_on_every_machine():
+    # Pinned: were the order to depend on a library's generator, this would tell.
+    splits = split_by_component(Split(list("abcdef"), list("uvwxyz")), 1, 1)
+    assert {name: split.source for name, split in splits.items()} == {
+        "train": ["b", "d", "c", "e"],
+        "validation": ["a"],
+        "test": ["f"],
+    }
+
+
+def test_training_text_is_shuffled():
+    pairs = Split([f"{i:03}" for i in range(300)], [f"{i:03}" for i in range(300)])
+    train = split_by_component(pairs, 10, 10)["train"].source
+    assert train != sorted(train)
+    # Pairs of one component do not stay together: neighbours would make batches alike.
+    groups = Split([f"g{i // 10}" for i in range(500)], [f"{i:03}" for i in range(500)])
+    train = split_by_component(groups, 10, 10)["train"].source
+    neighbours = sum(a == b for a, b in zip(train, train[1:], strict=False))
+    assert neighbours < 50
+
+
+def test_keep_out_removes_pairs_that_share_either_side_from_training_and_validation():
+    pairs = make_pairs(600)
+    keep_out = Split(["e7", "never seen"], ["other", "g50"])
+    splits = split_by_component(pairs, 250, 20, keep_out=keep_out)
+    for name in ("train", "validation"):
+        assert "e7" not in splits[name].source
+        assert "g50" not in splits[name].target
+    kept = [pair for split in splits.values() for pair in split]
+    assert len(pairs) - 5 <= len(kept) < len(pairs)  # e7 is in two pairs, g50 in three
+
+
+def test_component_larger_than_a_split_stays_in_training():
+    pairs = Split([f"e{i}" for i in range(200)], ["Ja."] * 150 + [f"g{i}" for i in range(50)])
+    for seed in range(5):
+        splits = split_by_component(pairs, 10, 10, seed=seed)
+        assert len(splits["validation"]) == 10 and len(splits["test"]) == 10
+        assert splits["train"].target.count("Ja.") == 150
+
+
+def test_no_test_split_on_request():
+    assert set(split_by_component(make_pairs(60), 6, 0)) == {"train", "validation"}
+
+
+def test_too_few_pairs_is_an_error():
+    with pytest.raises(ValueError, match="train split would be empty"):
+        split_by_component(Split(["a", "b"], ["x", "y"]), 1, 1)
+    with pytest.raises(ValueError, match="validation split would be empty"):
+        split_by_component(Split(["a", "a", "a"], ["x", "y", "z"]), 2, 0)
