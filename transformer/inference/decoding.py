@@ -1,7 +1,7 @@
 """Greedy search and beam search: from the probability of the next token to a translation.
 
-Lengths count the ending EOS everywhere in this module: |Y| in the length penalty, `max_length`,
-and the default maximum of the paper, the source's real tokens (EOS not counted) plus 50.
+Lengths count the ending EOS everywhere in this module: ``|Y|`` in the length penalty,
+``max_length``, and the paper's default maximum, the source's real tokens (EOS not counted) plus 50.
 
 What the search adds up is the model's own probability, as teacher forcing would give it. Padding
 and BOS are never produced, and their probability is not handed out to the other tokens.
@@ -9,7 +9,8 @@ and BOS are never produced, and their probability is not handed out to the other
 A sentence's result does not depend on its batch mates, their order or the padding, as far as the
 model's numbers do not. Matrix products of another shape may round differently in the last digit,
 so two translations that tie to seven digits may change places. Exact ties go to the better-ranked
-beam, then to the lower token id (among the 2 * beam_size best of a beam, which `torch.topk` picks).
+beam, then to the lower token id (among the 2 * beam_size best of a beam; which of equals are among
+them is up to ``torch.topk``).
 
 Paper: section 6.1
 """
@@ -52,10 +53,10 @@ class Hypothesis:
 def length_penalty(length: int | Tensor, alpha: float) -> float | Tensor:
     """What a log-probability is divided by, so that long translations are not put at a loss.
 
-    This is the penalty of GNMT, ((5 + |Y|) / 6)^alpha, which the paper's own code uses.
+    This is the penalty of GNMT, ``((5 + |Y|) / 6)^alpha``, which the paper's own code uses.
 
     Args:
-        length: |Y|, EOS counted; a number or a tensor of numbers.
+        length: ``|Y|``, EOS counted; a number or a tensor of numbers.
         alpha: 0 for none; the paper uses 0.6 for translation and 0.3 for parsing.
 
     Paper: section 6.1
@@ -79,8 +80,8 @@ def greedy_search(
         One hypothesis per sentence, in order. Its score is its log-probability.
 
     Raises:
-        ValueError: if `source` is empty, has ids out of range or a sentence that is all padding,
-            if `max_length` is below 1, or if the model's logits are not numbers.
+        ValueError: if ``source`` is empty, has ids out of range or a sentence that is all padding,
+            if ``max_length`` is below 1, or if the model's logits are not numbers.
 
     Paper: not in the paper (section 6.1 uses a beam; this is the beam of one)
     """
@@ -121,31 +122,31 @@ def beam_search(
     max_length: int | None = None,
     n_best: int | None = None,
 ) -> list[Hypothesis] | list[list[Hypothesis]]:
-    """Follow the `beam_size` most probable beginnings at once; return the best-scored ending.
+    """Follow the ``beam_size`` most probable beginnings at once; return the best-scored ending.
 
     At each step the 2 * beam_size most probable continuations are looked at. Those that end in EOS
-    compete for the `beam_size` places of the finished, by score; the best `beam_size` of the
-    others live on. At most `beam_size` continuations can be endings, so enough are left.
+    compete for the ``beam_size`` places of the finished, by score; the best ``beam_size`` of the
+    others live on. At most ``beam_size`` continuations can be endings, so enough are left.
 
     A sentence stops as soon as no beginning that is alive can still change what is returned (see
-    `_Beams.settled`), and leaves the batch.
+    ``_Beams.settled``), and leaves the batch.
 
     Args:
         model: the model; it is switched to evaluation mode for the duration of the search.
         source: token ids, right-padded, on the model's device.
-        beam_size: beginnings to follow. 1 is greedy search, whatever `alpha`.
+        beam_size: beginnings to follow. 1 is greedy search, whatever ``alpha``.
         alpha: exponent of the length penalty, -10 to 10. More than 0 favours long translations.
         max_length: most tokens to produce for a sentence, EOS counted; None for the number of
             its real tokens (EOS not counted) + 50.
-        n_best: how many hypotheses to return per sentence, 1 to `beam_size`.
+        n_best: how many hypotheses to return per sentence, 1 to ``beam_size``.
 
     Returns:
-        The best hypothesis of each sentence, in order. With `n_best`, a list of up to `n_best`
+        The best hypothesis of each sentence, in order. With ``n_best``, a list of up to ``n_best``
         for each sentence, best first. Hypotheses without EOS appear only where there are too few
         with one, and after them.
 
     Raises:
-        ValueError: if `source` is empty, has ids out of range or a sentence that is all padding,
+        ValueError: if ``source`` is empty, has ids out of range or a sentence that is all padding,
             if another argument is out of its range, or if the model's logits are not numbers.
 
     Paper: section 6.1
@@ -197,13 +198,13 @@ class _Beams:
         self.finished_tokens = self.tokens.clone()
         self.finished_log_probability = self.log_probability.clone()
         self.finished_score = self.log_probability.clone()
-        # The search starts from one empty hypothesis, not from `width` equal ones.
+        # The search starts from one empty hypothesis, not from ``width`` equal ones.
         self.log_probability[:, 0] = 0.0
 
     def grow(
         self, logits: Float[Tensor, "rows V"], normaliser: Float[Tensor, " rows"], length: int
     ) -> Int[Tensor, "n width"]:
-        """Lengthen the alive hypotheses to `length`; return the row that each one came from."""
+        """Lengthen the alive hypotheses to ``length``; return the row that each one came from."""
         n, twice = len(self.limit), 2 * self.width
         # The best 2 * width continuations of a sentence are among those of its rows. So the
         # softmax is never written out for the vocabulary: its logarithm is subtracted from the
@@ -235,7 +236,7 @@ class _Beams:
 
         Every token multiplies a probability by at most 1, so the log-probability a <= 0 of the
         best alive hypothesis bounds that of all that may still come. It will be divided by the
-        penalty of some length from `length` + 1 to the limit, and as a is not positive, the
+        penalty of some length from ``length`` + 1 to the limit, and as a is not positive, the
         largest of these penalties is the most favourable. The penalty rises with the length if
         alpha > 0, falls if alpha < 0 and stays 1 if alpha = 0, so the largest is at one end.
 
@@ -264,7 +265,7 @@ class _Beams:
 
 
 def _best(values: Float[Tensor, "n m"], count: int) -> tuple[Tensor, Tensor]:
-    """The `count` largest of each row and their places; of equal values the first comes first."""
+    """The ``count`` largest of each row and their places; of equal values the first comes first."""
     values, places = values.sort(dim=1, descending=True, stable=True)
     return values[:, :count], places[:, :count]
 

@@ -67,7 +67,7 @@ def bleu(
     if tokenize not in BLEU.TOKENIZERS:
         known = ", ".join(BLEU.TOKENIZERS)
         raise ValueError(f"tokenize must be one of {known}, got {tokenize!r}")
-    # `force` only keeps sacreBLEU from warning that tokenised text looks tokenised.
+    # ``force`` only keeps sacreBLEU from warning that tokenised text looks tokenised.
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
     return _score(metric, hypotheses, references)
 
@@ -90,7 +90,7 @@ def chrf(
         lowercase: whether to ignore case.
 
     Raises:
-        ValueError: if there are no sentences, not as many of both, or `word_order` is negative.
+        ValueError: if there are no sentences, not as many of both, or ``word_order`` is negative.
 
     Paper: not in the paper (BLEU alone hides too much at the scale of this book)
     """

@@ -38,10 +38,11 @@ def locate_pretrained(name_or_path: str | Path) -> Path:
 
     Looked up in this order: a shipped name, an existing folder, a Hub id ("owner/name"), whose
     files are downloaded once and kept in the Hub's cache. So a shipped name wins over a folder of
-    that name; write "./tatoeba-en-de" for the folder.
+    that name; write "./tatoeba-en-de" for the folder. Of a training run's folder it is the folder
+    ``model`` inside.
 
     Args:
-        name_or_path: a name such as "tatoeba-en-de", a path, or a Hub id. A `Path` is only ever
+        name_or_path: a name such as "tatoeba-en-de", a path, or a Hub id. A ``Path`` is only ever
             taken for a folder.
 
     Returns:
@@ -60,6 +61,8 @@ def locate_pretrained(name_or_path: str | Path) -> Path:
         if isinstance(name_or_path, Path):
             raise FileNotFoundError(f"no folder {name!r}")
         folder = _download(name)
+    if missing_files(folder) and not missing_files(folder / "model"):
+        return folder / "model"
     if missing := missing_files(folder):
         raise FileNotFoundError(f"{name!r} is no trained model: {', '.join(missing)} missing")
     return folder

@@ -19,9 +19,9 @@ EXTRA_LENGTH = 50
 class StepwiseModel(Protocol):
     """What a model must offer to be searched, be it a Transformer or a recurrent baseline.
 
-    A state holds rows; row r belongs to sentence r // beam_size. `start_decoding` encodes the
-    sources once. `decode_next` takes the last token of each row and gives logits for the next.
-    `state.reorder(rows)` makes row i continue what row rows[i] has read so far; a sentence whose
+    A state holds rows; row r belongs to sentence r // beam_size. ``start_decoding`` encodes the
+    sources once. ``decode_next`` takes the last token of each row and gives logits for the next.
+    ``state.reorder(rows)`` makes row i continue what row rows[i] has read so far; a sentence whose
     rows are all left out leaves the batch.
 
     Paper: not in the paper (the paper does not describe its search in code)
@@ -77,8 +77,8 @@ def length_limits(model: StepwiseModel, source: Tensor, max_length: int | None) 
     """Check the source and say how many tokens each sentence may become, EOS counted.
 
     Raises:
-        ValueError: if `source` is not (B, S) ids in range with a real token in each row, or
-            `max_length` is below 1.
+        ValueError: if ``source`` is not (B, S) ids in range with a real token in each row, or
+            ``max_length`` is below 1.
 
     Paper: section 6.1 (maximum output length: input length + 50)
     """

@@ -28,17 +28,17 @@ from transformer.model.transformer import Transformer
 class AttentionWeights:
     """Who attends to whom in one sentence pair, with the labels of both axes.
 
-    A row is a query and sums to 1; a column is a key. Row i of `decoder` and `cross` is the
-    position that reads `target_tokens[i]` and predicts `predicted_tokens[i]`.
+    A row is a query and sums to 1; a column is a key. Row i of ``decoder`` and ``cross`` is the
+    position that reads ``target_tokens[i]`` and predicts ``predicted_tokens[i]``.
 
     Args:
         source_tokens: labels of the encoder's positions, "<eos>" at the end.
         target_tokens: labels of what the decoder reads, "<bos>" at the start.
         predicted_tokens: labels of what comes next at each position, "<eos>" at the end unless
             the translation was cut off.
-        encoder: encoder self-attention, `source_tokens` by `source_tokens`.
-        decoder: masked decoder self-attention, `target_tokens` by `target_tokens`.
-        cross: encoder-decoder attention, `target_tokens` by `source_tokens`.
+        encoder: encoder self-attention, ``source_tokens`` by ``source_tokens``.
+        decoder: masked decoder self-attention, ``target_tokens`` by ``target_tokens``.
+        cross: encoder-decoder attention, ``target_tokens`` by ``source_tokens``.
 
     Paper: section 3.2.3, Figures 3 to 5
     """
@@ -55,7 +55,7 @@ class Translator:
     """A model and its tokenizer, ready to translate text.
 
     Args:
-        model: a trained model (`attention` needs a Transformer). It is not copied; its dropout is
+        model: a trained model (``attention`` needs a Transformer). It is not copied; its dropout is
             off during a translation and as it was afterwards.
         tokenizer: what the model was trained with.
         device: where to move the model; None to leave it where it is.
@@ -145,7 +145,7 @@ class Translator:
             As many translations, in the same order; one text for one text.
 
         Raises:
-            TypeError: if something in `texts` is not text.
+            TypeError: if something in ``texts`` is not text.
             ValueError: if a sentence has more tokens than the model takes, or an option is out
                 of its range.
 
@@ -173,6 +173,21 @@ class Translator:
                     translations[i] = output.strip()
                 bar.update(len(batch))
         return translations
+
+    def require_translatable(self, text: str, name: str = "text") -> None:
+        """Raise what :meth:`translate` would raise for a text, before any time is spent on it.
+
+        Args:
+            text: a sentence.
+            name: what the error calls it, such as "line 7".
+
+        Raises:
+            TypeError: if it is not text.
+            ValueError: if it has more tokens than the model takes.
+
+        Paper: not in the paper
+        """
+        self._encode(text, name)
 
     def attention(self, source_text: str, target_text: str | None = None) -> AttentionWeights:
         """Return the attention weights of all layers and heads for one sentence pair.
@@ -208,7 +223,7 @@ class Translator:
         )
 
     def _encode(self, text: object, name: str) -> list[int]:
-        """Ids with EOS after them. `name` is what an error calls the text."""
+        """Ids with EOS after them. ``name`` is what an error calls the text."""
         if not isinstance(text, str):
             raise TypeError(f"{name} must be text, got {type(text).__name__}")
         try:

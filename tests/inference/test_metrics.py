@@ -1,0 +1,77 @@
+"""Scores that can be computed by hand, and the signature that must come with each."""
+
+import pytest
+
+from transformer.inference.metrics import Score, bleu, chrf
+
+HYPOTHESES = ["the cat sat on the mat .", "Hello, World!"]
+REFERENCES = ["the cat sat on a mat .", "Hello, World!"]
+
+
+def test_bleu_by_hand():
+    # 6 of 7 words, 4 of 6 pairs, 2 of 5 triples, 1 of 4 quadruples; of equal length.
+    score = bleu(HYPOTHESES[:1], REFERENCES[:1])
+    assert score.score == pytest.approx(100 * (6 / 7 * 4 / 6 * 2 / 5 * 1 / 4) ** 0.25)
+    # The second sentence adds four words that are right: counts are summed, scores not averaged.
+    score = bleu(HYPOTHESES, REFERENCES)
+    assert score.score == pytest.approx(100 * (10 / 11 * 7 / 9 * 4 / 7 * 2 / 5) ** 0.25)
+
+
+def test_chrf_by_hand():
+    # 2 of 3 letters, 1 of 2 pairs, 0 of 1 triples; there are no longer ones.
+    assert chrf(["abc"], ["abd"]).score == pytest.approx(100 * (2 / 3 + 1 / 2 + 0) / 3)
+    # Recall counts twice: precision 1 for both orders, recall 2/4 and 1/3.
+    recall = (2 / 4 + 1 / 3) / 2
+    assert chrf(["ab"], ["abcd"]).score == pytest.approx(100 * 5 * recall / (4 + recall))
+
+
+def test_the_signature_says_which_bleu():
+    default = bleu(HYPOTHESES, REFERENCES)
+    assert default.name == "BLEU"
+    for part in ("nrefs:1", "case:mixed", "tok:13a", "smooth:exp", "version:"):
+        assert part in default.signature
+    assert str(default) == f"BLEU {default.score:.2f} ({default.signature})"
+    assert "tok:none" in bleu(HYPOTHESES, REFERENCES, tokenize="none").signature
+    assert "case:lc" in bleu(HYPOTHESES, REFERENCES, lowercase=True).signature
+    assert chrf(HYPOTHESES, REFERENCES).name == "chrF2"
+    assert "nc:6|nw:0" in chrf(HYPOTHESES, REFERENCES).signature
+    assert chrf(HYPOTHESES, REFERENCES, word_order=2).name == "chrF2++"
+
+
+def test_options_change_the_score():
+    lower = [text.lower() for text in REFERENCES]
+    assert bleu(REFERENCES, lower).score < 100
+    assert bleu(REFERENCES, lower, lowercase=True).score == pytest.approx(100)
+    assert chrf(REFERENCES, lower).score < chrf(REFERENCES, lower, lowercase=True).score
+    # Without a tokeniser "World!" is one word, and the second sentence has no triple.
+    assert bleu(["a b c d!"], ["a b c d."]).score > 0.1
+    assert bleu(["a b c d!"], ["a b c d."], tokenize="none").score == pytest.approx(
+        100 * (3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** 0.25  # no quadruple: smoothed to half a one
+    )
+
+
+def test_to_dict_has_every_field():
+    score = Score("BLEU", 27.3, "nrefs:1")
+    assert score.to_dict() == {"name": "BLEU", "score": 27.3, "signature": "nrefs:1"}
+
+
+def test_empty_translations_are_scored():
+    assert bleu(["", ""], REFERENCES).score == 0
+    assert chrf(["", ""], REFERENCES).score == 0
+
+
+@pytest.mark.parametrize("metric", [bleu, chrf])
+def test_bad_input(metric):
+    with pytest.raises(ValueError, match="got 1 and 2"):
+        metric(["one"], REFERENCES)
+    with pytest.raises(ValueError, match="at least one sentence"):
+        metric([], [])
+    with pytest.raises(TypeError, match="references must be a list of sentences"):
+        metric(["a", "b"], "ab")
+
+
+def test_unknown_options():
+    with pytest.raises(ValueError, match="tokenize must be one of none, .*got 'moses'"):
+        bleu(HYPOTHESES, REFERENCES, tokenize="moses")
+    with pytest.raises(ValueError, match="word_order must be at least 0, got -1"):
+        chrf(HYPOTHESES, REFERENCES, word_order=-1)

@@ -1,0 +1,38 @@
+"""Where to compute: the best device of this machine, or the one that was asked for.
+
+Paper: not in the paper
+"""
+
+import torch
+
+
+def choose_device(name: str | None = None) -> torch.device:
+    """Return a device that works.
+
+    Args:
+        name: "cpu", "cuda", "cuda:1", "mps" and so on; None for a GPU if there is one.
+
+    Raises:
+        ValueError: if there is no such device here.
+
+    Paper: section 5.2
+    """
+    if name is None:
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"device must be one of this machine, got {name!r}: {reason}") from None
+
+
+def device_label(device: torch.device) -> str:
+    """Name a device as its owner would.
+
+    Paper: section 5.2
+    """
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{device.type}, {torch.get_num_threads()} threads"

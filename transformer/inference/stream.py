@@ -1,0 +1,72 @@
+"""Translation of text as it comes, line by line, as a pipe needs it.
+
+Paper: not in the paper
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from transformer.inference.translator import Translator
+
+
+def decoded_lines(lines: Iterable[bytes], name: str = "standard input") -> Iterator[str]:
+    r"""Decode lines of UTF-8, without their ends.
+
+    Args:
+        lines: the lines, as a binary file yields them: only ``\n`` ends one.
+        name: what the error calls the file.
+
+    Raises:
+        ValueError: if a line is not UTF-8, once the lines before it have been yielded.
+
+    Paper: not in the paper
+    """
+    for number, line in enumerate(lines, 1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            byte = line[error.start]
+            raise ValueError(
+                f"{name} is not UTF-8: line {number} holds the byte 0x{byte:02x}"
+            ) from None
+
+
+def translate_lines(
+    translator: Translator, lines: Iterable[str], at_once: int = 64, **options: Any
+) -> Iterator[str]:
+    r"""Translate lines in portions: one line comes out for every line that goes in.
+
+    Args:
+        translator: the model and its tokenizer.
+        lines: sentences; a blank one gives an empty line.
+        at_once: lines to collect before they are translated, at least 1.
+        options: of :meth:`Translator.translate`.
+
+    Raises:
+        ValueError: if a line is longer than the model takes or cannot be read, once the lines
+            before it have been yielded; or if an option is out of its range.
+
+    Paper: not in the paper
+    """
+    if at_once < 1:
+        raise ValueError(f"at_once must be at least 1, got {at_once}")
+    portion: list[str] = []
+    try:
+        for number, line in enumerate(lines, 1):
+            translator.require_translatable(line, f"line {number}")
+            portion.append(line)
+            if len(portion) == at_once:
+                ready, portion = portion, []
+                yield from _translated(translator, ready, options)
+    except ValueError:
+        yield from _translated(translator, portion, options)
+        raise
+    yield from _translated(translator, portion, options)
+
+
+def _translated(
+    translator: Translator, portion: list[str], options: dict[str, Any]
+) -> Iterator[str]:
+    for translation in translator.translate(portion, **options):
+        # A model may produce any character. What went in as one line comes out as one.
+        yield " ".join(translation.split("\n"))
