@@ -70,8 +70,9 @@ class TransformerConfig:
         eos_id: id that ends a sentence.
 
     Raises:
-        ValueError: if a size is not positive, a rate is outside [0, 1), a name is unknown, or
-            d_model is not divisible by num_heads while d_k or d_v is left open.
+        ValueError: if a size is not positive, a rate is outside [0, 1), a name is unknown, two
+            special ids are equal, or d_model is not divisible by num_heads while d_k or d_v is
+            left open.
 
     Paper: sections 3 and 6.2, Table 3
     """
@@ -110,8 +111,17 @@ class TransformerConfig:
             self._require(name, 0 <= getattr(self, name) < 1, "in [0, 1)")
         for name in ("pad_id", "bos_id", "eos_id"):
             self._require(name, 0 <= getattr(self, name) < self.vocab_size, "below vocab_size")
+        if len({self.pad_id, self.bos_id, self.eos_id}) < 3:
+            raise ValueError(
+                f"pad_id, bos_id and eos_id must differ, "
+                f"got {self.pad_id}, {self.bos_id}, {self.eos_id}"
+            )
         choices = dict(
-            activation=Activation, norm=NormPlacement, positions=Positions, sharing=Sharing, init=Init
+            activation=Activation,
+            norm=NormPlacement,
+            positions=Positions,
+            sharing=Sharing,
+            init=Init,
         )
         for name, kind in choices.items():
             self._require(name, getattr(self, name) in get_args(kind), f"one of {get_args(kind)}")
@@ -193,6 +203,8 @@ class TransformerConfig:
         for name in values:
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else f"; fields are {', '.join(known)}"
+                hint = (
+                    f"; did you mean {near[0]!r}?" if near else f"; fields are {', '.join(known)}"
+                )
                 raise ValueError(f"unknown model field {name!r}{hint}")
         return cls(**values)

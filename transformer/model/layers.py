@@ -61,7 +61,9 @@ class Residual(nn.Module):
     Paper: sections 3.1 and 5.4
     """
 
-    def __init__(self, d_model: int, dropout: float, norm: NormPlacement = "post", eps: float = 1e-6):
+    def __init__(
+        self, d_model: int, dropout: float, norm: NormPlacement = "post", eps: float = 1e-6
+    ):
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=eps)
         self.dropout = nn.Dropout(dropout)
@@ -111,9 +113,7 @@ class EncoderLayer(nn.Module):
 
         Paper: section 3.1
         """
-        x = self.self_attention_residual(
-            x, lambda y: self.self_attention(y, mask=mask, maps=maps)
-        )
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask=mask, maps=maps))
         return self.feed_forward_residual(x, self.feed_forward)
 
 

@@ -68,7 +68,9 @@ class SinusoidalPositionalEncoding(nn.Module):
         table = sinusoidal_table(length, d_model, layout)
         self.register_buffer("table", table, persistent=False)
 
-    def forward(self, x: Float[Tensor, "B T d_model"], start: int = 0) -> Float[Tensor, "B T d_model"]:
+    def forward(
+        self, x: Float[Tensor, "B T d_model"], start: int = 0
+    ) -> Float[Tensor, "B T d_model"]:
         """Add the encodings of positions start .. start + T - 1.
 
         Paper: section 3.5
@@ -94,7 +96,9 @@ class LearnedPositionalEmbedding(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(length, d_model)
 
-    def forward(self, x: Float[Tensor, "B T d_model"], start: int = 0) -> Float[Tensor, "B T d_model"]:
+    def forward(
+        self, x: Float[Tensor, "B T d_model"], start: int = 0
+    ) -> Float[Tensor, "B T d_model"]:
         """Add the vectors of positions start .. start + T - 1.
 
         Raises:

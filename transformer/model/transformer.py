@@ -9,7 +9,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from huggingface_hub import PyTorchModelHubMixin
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -156,13 +157,19 @@ class Transformer(
         Paper: section 3.1, Decoder
         """
         source_mask = padding_mask(source, self.config.pad_id)
-        target_mask = causal_mask(target.size(1), target.device) & padding_mask(
-            target, self.config.pad_id
-        )
+        target_mask = self.target_mask(target)
         x = self.dropout(self.target_positions(self._target_embedding(target)))
         for layer in self.decoder:
             x = self._run(layer, x, memory, target_mask, source_mask, self_maps, cross_maps)
         return self.decoder_norm(x)
+
+    def target_mask(self, target: Int[Tensor, "B T"]) -> Bool[Tensor, "B 1 T T"]:
+        """Say which target positions may attend to which: no future, no padding.
+
+        Paper: section 3.2.3
+        """
+        causal = causal_mask(target.size(1), target.device)
+        return causal & padding_mask(target, self.config.pad_id)
 
     @property
     def output_weight(self) -> Float[Tensor, "V d_model"]:
@@ -170,7 +177,9 @@ class Transformer(
 
         Paper: section 3.4
         """
-        return self.output.weight if self.config.sharing == "none" else self._target_embedding.weight
+        return (
+            self.output.weight if self.config.sharing == "none" else self._target_embedding.weight
+        )
 
     @torch.no_grad()
     def attention_maps(
@@ -204,7 +213,9 @@ class Transformer(
         """
         c = self.config
         if c.positions == "learned" and max_length > c.max_length:
-            raise ValueError(f"max_length {max_length} is beyond the {c.max_length} learned positions")
+            raise ValueError(
+                f"max_length {max_length} is beyond the {c.max_length} learned positions"
+            )
         memory = self.encode(source)
         layers = []
         for layer in self.decoder:
@@ -276,11 +287,16 @@ class Transformer(
         # The mixin's own default lets missing and unknown weights pass in silence.
         try:
             return super()._from_pretrained(strict=strict, **options)
-        except (RuntimeError, KeyError) as error:
+        except (RuntimeError, KeyError, SafetensorError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(
                 f"the weights in {options.get('model_id')!r} do not fit its configuration: {reason}"
             ) from None
+
+    @classmethod
+    def _load_as_pickle(cls, *_: Any) -> "Transformer":
+        # Where there are no safetensors, the mixin's own default opens a pickle.
+        raise ValueError("no model.safetensors found; weights in a pickle are not read")
 
     @property
     def _target_embedding(self) -> TokenEmbedding:

@@ -112,10 +112,15 @@ def projected_cross_entropy(
         The smoothed loss to train on and the plain negative log-likelihood to report, both summed
         over the N rows, in nats. Only the first has a gradient.
 
+    Raises:
+        ValueError: if ``epsilon``, ``variant`` or ``chunk_size`` is outside its range.
+
     Paper: section 5.4
     """
     if chunk_size is None:
         chunk_size = 256 if states.device.type == "cpu" else 8192
+    if chunk_size < 1:
+        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
     weights = smoothing_weights(epsilon, len(weight), variant)
     with_gradient = torch.is_grad_enabled()
     return _ProjectedCrossEntropy.apply(
@@ -141,7 +146,10 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         dtype = torch.get_autocast_dtype(device) if half else states.dtype
         # Products in the autocast type, sums and softmax in float32.
         inputs, matrix = states.to(dtype), weight.to(dtype)
-        loss, nll = states.new_zeros((), dtype=torch.float32), states.new_zeros((), dtype=torch.float32)
+        loss, nll = (
+            states.new_zeros((), dtype=torch.float32),
+            states.new_zeros((), dtype=torch.float32),
+        )
         if with_gradient:
             grad_states = torch.empty_like(states)
             grad_weight = torch.zeros_like(weight)

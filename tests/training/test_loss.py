@@ -1,0 +1,324 @@
+"""Label smoothing in three variants, and the loss that never holds the logits."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer
+from transformer.training.loss import (
+    TranslationLoss,
+    projected_cross_entropy,
+    smoothed_cross_entropy,
+    smoothed_targets,
+    smoothing_weights,
+)
+
+VARIANTS = pytest.mark.parametrize("variant", ["uniform", "others", "others-but-padding"])
+LABEL = torch.tensor([2])
+
+
+def draw(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def draw_labels(n: int, vocab_size: int) -> Tensor:
+    return torch.randint(1, vocab_size, (n,), generator=torch.Generator().manual_seed(9))
+
+
+# ---------------------------------------------------------------------- smoothed targets
+
+
+@pytest.mark.parametrize(
+    "variant, epsilon, expected",
+    [
+        ("uniform", 0.1, [0.02, 0.02, 0.92, 0.02, 0.02]),
+        ("others", 0.1, [0.025, 0.025, 0.9, 0.025, 0.025]),
+        ("others-but-padding", 0.1, [0, 0.1 / 3, 0.9, 0.1 / 3, 0.1 / 3]),
+        ("others-but-padding", 0.4, [0, 0.4 / 3, 0.6, 0.4 / 3, 0.4 / 3]),
+    ],
+)
+def test_targets_by_hand(variant, epsilon, expected):
+    targets = smoothed_targets(LABEL, 5, epsilon, variant)
+    torch.testing.assert_close(targets, torch.tensor([expected]))
+
+
+@VARIANTS
+def test_targets_are_distributions(variant):
+    targets = smoothed_targets(draw_labels(6, 9), 9, 0.3, variant)
+    torch.testing.assert_close(targets.sum(1), torch.ones(6))
+    assert torch.equal(targets.argmax(1), draw_labels(6, 9))
+    plain = smoothed_targets(draw_labels(6, 9), 9, 0.0, variant)
+    assert torch.equal(plain, F.one_hot(draw_labels(6, 9), 9).float())
+
+
+def test_another_pad_id_is_left_out():
+    targets = smoothed_targets(LABEL, 5, 0.3, "others-but-padding", pad_id=4)
+    torch.testing.assert_close(targets, torch.tensor([[0.1, 0.1, 0.7, 0.1, 0.0]]))
+
+
+@pytest.mark.parametrize(
+    "variant, vocab_size, entropy",
+    [
+        ("uniform", 37_000, 1.37691),
+        ("others", 37_000, 1.37695),
+        ("uniform", 10_000, 1.24599),
+        ("uniform", 5, 0.38967),
+        ("others", 5, 0.46371),
+        ("others-but-padding", 5, 0.43494),
+    ],
+)
+def test_the_least_loss_is_the_entropy_of_the_target(variant, vocab_size, entropy):
+    targets = smoothed_targets(LABEL, vocab_size, 0.1, variant)
+    logits = targets.double().clamp(min=1e-30).log()
+    loss = smoothed_cross_entropy(logits, LABEL, 0.1, variant)
+    assert loss.item() == pytest.approx(entropy, abs=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, 1.0, float("nan")])
+def test_epsilon_out_of_range(epsilon):
+    with pytest.raises(ValueError, match="epsilon"):
+        smoothing_weights(epsilon, 5)
+
+
+def test_unknown_variant(monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+    with pytest.raises(ValueError, match="variant must be one of .*'szegedy'"):
+        smoothing_weights(0.1, 5, "szegedy")
+
+
+# ---------------------------------------------------------------------- the plain definition
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5])
+def test_uniform_smoothing_equals_torch(epsilon):
+    logits, labels = 3 * draw(7, 11), draw_labels(7, 11)
+    expected = F.cross_entropy(logits, labels, label_smoothing=epsilon, reduction="sum")
+    torch.testing.assert_close(smoothed_cross_entropy(logits, labels, epsilon), expected)
+    loss, nll = projected_cross_entropy(logits, torch.eye(11), labels, epsilon)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(nll, F.cross_entropy(logits, labels, reduction="sum"))
+
+
+# ---------------------------------------------------------------------- without the logits
+
+
+def compare(states, weight, labels, epsilon, variant, pad_id, chunk_size):
+    """Check value and gradients of the chunked loss against the plain definition in float64."""
+    exact = [x.detach().double().requires_grad_() for x in (states, weight)]
+    plain = smoothed_cross_entropy(exact[0] @ exact[1].T, labels, epsilon, variant, pad_id)
+    expected = torch.autograd.grad(2.5 * plain, exact)
+    inputs = [x.detach().requires_grad_() for x in (states, weight)]
+    loss, nll = projected_cross_entropy(*inputs, labels, epsilon, variant, pad_id, chunk_size)
+    actual = torch.autograd.grad(2.5 * loss, inputs)
+    torch.testing.assert_close(loss.double(), plain, atol=1e-4, rtol=1e-5)
+    for mine, theirs in zip(actual, expected, strict=True):
+        torch.testing.assert_close(mine.double(), theirs, atol=3e-5, rtol=1e-4)
+    bare = F.cross_entropy(exact[0] @ exact[1].T, labels, reduction="sum")
+    torch.testing.assert_close(nll.double(), bare, atol=1e-4, rtol=1e-5)
+    assert not nll.requires_grad
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(
+    n=st.integers(1, 9),
+    d_model=st.integers(1, 6),
+    vocab_size=st.integers(4, 12),
+    epsilon=st.sampled_from([0.0, 0.1, 0.6]),
+    variant=st.sampled_from(["uniform", "others", "others-but-padding"]),
+    chunk_size=st.sampled_from([None, 1, 2, 4, 9, 100]),
+    pad=st.integers(0, 11),
+)
+def test_value_and_gradients_equal_the_plain_definition(
+    n, d_model, vocab_size, epsilon, variant, chunk_size, pad
+):
+    pad_id = pad % vocab_size
+    labels = (pad_id + draw_labels(n, vocab_size)) % vocab_size  # anything but padding
+    compare(
+        draw(n, d_model),
+        draw(vocab_size, d_model, seed=1),
+        labels,
+        epsilon,
+        variant,
+        pad_id,
+        chunk_size,
+    )
+
+
+@VARIANTS
+def test_large_logits_are_no_trouble(variant):
+    states, weight = 100 * draw(5, 4), draw(9, 4, seed=1)
+    loss, nll = projected_cross_entropy(states, weight, draw_labels(5, 9), 0.1, variant)
+    exact = smoothed_cross_entropy((states @ weight.T).double(), draw_labels(5, 9), 0.1, variant)
+    torch.testing.assert_close(loss.double(), exact, atol=1e-2, rtol=1e-5)
+    assert nll.isfinite()
+
+
+@pytest.mark.filterwarnings("ignore:Input #")  # the loss is a float32, whatever comes in
+@VARIANTS
+def test_gradients_equal_finite_differences(variant):
+    states, weight, labels = draw(3, 2), draw(5, 2, seed=1), draw_labels(3, 5)
+    inputs = [states.requires_grad_(), weight.requires_grad_()]
+
+    def value(s: Tensor, w: Tensor) -> Tensor:
+        return projected_cross_entropy(s, w, labels, 0.2, variant, chunk_size=2)[0]
+
+    torch.autograd.gradcheck(value, inputs, eps=1e-2, atol=5e-3, rtol=1e-2)
+
+
+@VARIANTS
+def test_bfloat16_autocast(variant):
+    states, weight, labels = draw(50, 16), draw(30, 16, seed=1) / 4, draw_labels(50, 30)
+    inputs = [states.requires_grad_(), weight.requires_grad_()]
+    exact, exact_nll = projected_cross_entropy(*inputs, labels, 0.1, variant)
+    expected = torch.autograd.grad(exact, inputs)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss, nll = projected_cross_entropy(*inputs, labels, 0.1, variant, chunk_size=16)
+        plain = smoothed_cross_entropy(F.linear(*inputs).float(), labels, 0.1, variant)
+    assert loss.dtype == nll.dtype == torch.float32
+    # The products are the same bfloat16 products, so the value agrees far closer than with float32.
+    torch.testing.assert_close(loss, plain, rtol=1e-5, atol=1e-3)
+    assert not torch.equal(loss, exact)
+    torch.testing.assert_close(nll, exact_nll, rtol=0.01, atol=0)
+    for mine, theirs in zip(torch.autograd.grad(loss, inputs), expected, strict=True):
+        assert mine.dtype == torch.float32
+        assert (mine - theirs).norm() < 0.01 * theirs.norm()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_weights(dtype):
+    states, weight = draw(20, 16, dtype=dtype), draw(30, 16, seed=1, dtype=dtype) / 4
+    inputs = [states.requires_grad_(), weight.requires_grad_()]
+    loss, _ = projected_cross_entropy(*inputs, draw_labels(20, 30))
+    exact = smoothed_cross_entropy(states.float() @ weight.float().T, draw_labels(20, 30))
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss, exact, rtol=0.02, atol=0)
+    expected = torch.autograd.grad(exact, inputs)
+    for mine, theirs in zip(torch.autograd.grad(loss, inputs), expected, strict=True):
+        assert mine.dtype == dtype
+        assert (mine - theirs).float().norm() < 0.03 * theirs.float().norm()
+
+
+@VARIANTS
+def test_without_gradients(variant):
+    states, weight, labels = draw(7, 4), draw(9, 4, seed=1), draw_labels(7, 9)
+    with_gradients = projected_cross_entropy(
+        states.requires_grad_(), weight.requires_grad_(), labels, 0.1, variant
+    )
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            without = projected_cross_entropy(states, weight, labels, 0.1, variant)
+        assert not without[0].requires_grad
+        torch.testing.assert_close(without[0], with_gradients[0].detach())
+        torch.testing.assert_close(without[1], with_gradients[1])
+
+
+def test_no_tokens_at_all():
+    states, weight = draw(0, 4).requires_grad_(), draw(9, 4).requires_grad_()
+    loss, nll = projected_cross_entropy(states, weight, draw_labels(0, 9))
+    loss.backward()
+    assert loss == nll == 0 and (weight.grad == 0).all() and states.grad.shape == (0, 4)
+
+
+def test_inputs_are_left_as_they_were():
+    inputs = [draw(7, 4), draw(9, 4, seed=1), draw_labels(7, 9)]
+    copies = [x.clone() for x in inputs]
+    projected_cross_entropy(inputs[0].requires_grad_(), *inputs[1:], chunk_size=3)
+    assert all(torch.equal(x, copy) for x, copy in zip(inputs, copies, strict=True))
+
+
+def test_the_logits_never_exist_as_a_whole():
+    states, weight = draw(64, 4).requires_grad_(), draw(500, 4, seed=1).requires_grad_()
+    largest = 0
+
+    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), options=None):
+            nonlocal largest
+            result = function(*arguments, **(options or {}))
+            if isinstance(result, Tensor):
+                largest = max(largest, result.numel())
+            return result
+
+    with Watch():
+        projected_cross_entropy(states, weight, draw_labels(64, 500), chunk_size=8)[0].backward()
+    assert largest <= 8 * 500
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@VARIANTS
+def test_cuda_equals_cpu(variant):
+    inputs = [draw(7, 4), draw(9, 4, seed=1), draw_labels(7, 9)]
+    on_cpu = projected_cross_entropy(*inputs, 0.1, variant)
+    on_gpu = projected_cross_entropy(*(x.cuda() for x in inputs), 0.1, variant)
+    torch.testing.assert_close([x.cpu() for x in on_gpu], list(on_cpu))
+
+
+# ---------------------------------------------------------------------- the model and its loss
+
+
+@pytest.fixture
+def batch() -> tuple[Tensor, Tensor, Tensor]:
+    source = torch.tensor([[5, 6, 7, 2, 0], [8, 9, 10, 11, 2]])
+    target_input = torch.tensor([[1, 4, 5, 0], [1, 6, 7, 8]])
+    labels = torch.tensor([[4, 5, 2, 0], [6, 7, 8, 2]])
+    return source, target_input, labels
+
+
+def make_model(sharing: str) -> Transformer:
+    torch.manual_seed(0)
+    sizes = dict(d_model=8, d_ff=12, num_heads=2, num_layers=1, dropout=0.0)
+    return Transformer(TransformerConfig(13, sharing=sharing, **sizes))
+
+
+@VARIANTS
+@pytest.mark.parametrize("sharing", ["three-way", "target", "none"])
+def test_loss_of_a_model_and_the_gradient_of_its_shared_matrix(batch, sharing, variant):
+    source, target_input, labels = batch
+    model, real = make_model(sharing), batch[2] != 0
+    plain = smoothed_cross_entropy(model(source, target_input)[real], labels[real], 0.2, variant)
+    plain.backward()
+    expected = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    loss, nll = TranslationLoss(model, 0.2, variant)(source, target_input, labels)
+    loss.backward()
+    torch.testing.assert_close(loss, plain)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name], atol=1e-5, rtol=1e-4, msg=name)
+    logits = model(source, target_input).transpose(1, 2)
+    bare = F.cross_entropy(logits, labels, ignore_index=0, reduction="sum")
+    torch.testing.assert_close(nll, bare.detach())
+
+
+def test_loss_is_a_sum_over_tokens_so_batches_add_up(batch):
+    criterion = TranslationLoss(make_model("three-way"))
+    whole = criterion(*batch)
+    parts = [criterion(*(ids[row : row + 1] for ids in batch)) for row in range(2)]
+    for value, first, second in zip(whole, *parts, strict=True):
+        torch.testing.assert_close(value, first + second)
+
+
+def test_loss_ignores_padding_however_much_there_is(batch):
+    criterion = TranslationLoss(make_model("three-way"))
+    padded = [F.pad(ids, (0, 3)) for ids in batch]
+    torch.testing.assert_close(criterion(*padded)[0], criterion(*batch)[0])
+
+
+def test_a_model_that_knows_nothing_pays_log_v(batch):
+    model = make_model("none")
+    torch.nn.init.zeros_(model.output.weight)
+    loss, nll = TranslationLoss(model)(*batch)
+    assert loss.item() == pytest.approx(7 * math.log(13)) and nll.item() == pytest.approx(
+        loss.item()
+    )
+
+
+@pytest.mark.parametrize("chunk_size", [0, -1])
+def test_a_chunk_has_at_least_one_row(chunk_size):
+    states, weight = torch.randn(3, 4), torch.randn(7, 4)
+    with pytest.raises(ValueError, match="chunk_size"):
+        projected_cross_entropy(states, weight, torch.tensor([1, 2, 3]), chunk_size=chunk_size)
