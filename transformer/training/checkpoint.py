@@ -8,7 +8,9 @@ Paper: section 6.1 (averaging)
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -33,18 +35,29 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     Paper: not in the paper
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except RuntimeError as error:  # torch.save and safetensors report a full disk like this
-        raise OSError(f"cannot write {path}: {error}") from error
-    except SafetensorError as error:
-        raise OSError(f"cannot write {path}: {error}") from error
+    except (OSError, RuntimeError, SafetensorError) as error:
+        # Of a full disk torch only says that a position is wrong; the cause is in the context.
+        cause = error.__context__ if isinstance(error.__context__, OSError) else error
+        reason = getattr(cause, "strerror", None) or cause
+        raise OSError(f"cannot write {path}: {reason}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what a killed process had begun to write into ``folder``.
+
+    Paper: not in the paper
+    """
+    for temporary in folder.glob(".*.tmp"):
+        temporary.unlink()
 
 
 def save_weights(weights: dict[str, Tensor], path: Path | str) -> None:
@@ -110,7 +123,7 @@ def save_pretrained(
     Args:
         model: the model.
         tokenizer: the tokenizer it was trained with.
-        folder: made if it does not exist; files in it are replaced.
+        folder: made if it does not exist; files in it are replaced, except a model card.
         half: store the weights as float16, half the size.
 
     Returns:
@@ -118,6 +131,7 @@ def save_pretrained(
 
     Raises:
         ValueError: if model and tokenizer differ in vocabulary.
+        OSError: if a file cannot be written; files that were there stay.
 
     Paper: not in the paper
     """
@@ -127,11 +141,19 @@ def save_pretrained(
             f"tokenizer has {tokenizer.vocab_size} tokens, the model {model.config.vocab_size}"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(folder / "tokenizer.json")
-    model.save_pretrained(folder)
-    if half:
-        weights = {name: w.half() for name, w in model.state_dict().items()}
-        save_weights(weights, folder / "model.safetensors")
+    try:
+        # All files are written elsewhere first, so that a full disk leaves the old ones in place.
+        with TemporaryDirectory(dir=folder, prefix=".saving-") as unfinished:
+            model.save_pretrained(unfinished)
+            if half:
+                weights = {name: w.half() for name, w in model.state_dict().items()}
+                save_weights(weights, Path(unfinished) / "model.safetensors")
+            tokenizer.save(Path(unfinished) / "tokenizer.json")
+            for file in Path(unfinished).iterdir():
+                if file.name != "README.md" or not (folder / file.name).exists():
+                    os.replace(file, folder / file.name)
+    except SafetensorError as error:
+        raise OSError(f"cannot write {folder}: {error}") from error
     return folder
 
 
@@ -161,19 +183,48 @@ def save_state(state: dict[str, Any], path: Path | str) -> None:
 
     Paper: not in the paper
     """
-    write_atomically(Path(path), lambda p: torch.save(state, p))
+
+    def write(temporary: Path) -> None:
+        with open(temporary, "wb") as file:  # torch's own writer hides why a write failed
+            torch.save(state, file)
+
+    write_atomically(Path(path), write)
 
 
 def load_state(path: Path | str) -> dict[str, Any]:
     """Read a state written by :func:`save_state`. No code in the file is ever run.
 
     Raises:
-        ValueError: if the file is damaged.
+        ValueError: if the file is damaged, or holds anything but data.
+        FileNotFoundError: if there is none.
 
     Paper: not in the paper
     """
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise
     except Exception as error:  # zip, pickle and storage errors share no base class
         reason = " ".join(str(error).split())[:120]
         raise ValueError(f"{path} is not a whole checkpoint: {reason}") from None
+
+
+def get_random_state(device: torch.device) -> list[Tensor]:
+    """Return the state of the random numbers that training on ``device`` draws.
+
+    Paper: not in the paper
+    """
+    states = [torch.get_rng_state()]
+    if device.type == "cuda":
+        states.append(torch.cuda.get_rng_state(device))
+    return states
+
+
+def set_random_state(states: list[Tensor], device: torch.device) -> None:
+    """Put back what :func:`get_random_state` returned.
+
+    Paper: not in the paper
+    """
+    torch.set_rng_state(states[0])
+    if len(states) > 1:
+        torch.cuda.set_rng_state(states[1], device)

@@ -78,7 +78,8 @@ class TrainingConfig:
             "save_every",
             "keep_last",
         ):
-            self._require(name, getattr(self, name) >= 1, "at least 1")
+            value = getattr(self, name)
+            self._require(name, isinstance(value, int) and value >= 1, "whole and at least 1")
         for name in ("beta1", "beta2", "label_smoothing"):
             self._require(name, 0 <= getattr(self, name) < 1, "in [0, 1)")
         for name in ("learning_rate_factor", "adam_eps"):

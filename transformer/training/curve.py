@@ -15,6 +15,8 @@ class Curve:
     Args:
         folder: holds ``curve.jsonl``.
         tensorboard: also write event files into ``folder/tensorboard``.
+        step: where the run stands. What a killed run wrote after it is forgotten: it will be
+            written again.
 
     Raises:
         ModuleNotFoundError: if TensorBoard is asked for and not installed.
@@ -22,16 +24,24 @@ class Curve:
     Paper: not in the paper
     """
 
-    def __init__(self, folder: Path, tensorboard: bool = False):
+    def __init__(self, folder: Path, tensorboard: bool = False, step: int = 0):
         self.path = Path(folder) / "curve.jsonl"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.board = None
         if tensorboard:
-            from torch.utils.tensorboard import SummaryWriter
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ModuleNotFoundError:
+                raise ModuleNotFoundError(
+                    "TensorBoard is not installed: pip install 'transformer-book[tensorboard]'"
+                ) from None
 
-            self.board = SummaryWriter(str(self.path.parent / "tensorboard"))
+            self.board = SummaryWriter(str(self.path.parent / "tensorboard"), purge_step=step + 1)
+        lines = [line for line in read_curve(self.path) if line["step"] <= step]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        write_atomically(self.path, lambda p: p.write_text(text, encoding="utf-8"))
 
-    def write(self, step: int, **numbers: float) -> None:
+    def write(self, step: int, **numbers: int | float) -> None:
         """Append one line.
 
         Paper: not in the paper
@@ -41,25 +51,10 @@ class Curve:
         if self.board:
             for name, value in numbers.items():
                 self.board.add_scalar(name, value, step)
-
-    def rewind(self, step: int) -> None:
-        """Forget what came after ``step``: a resumed run writes those lines again.
-
-        Paper: not in the paper
-        """
-        lines = [line for line in self.lines() if line["step"] <= step]
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        write_atomically(self.path, lambda p: p.write_text(text, encoding="utf-8"))
-
-    def lines(self) -> list[dict[str, float]]:
-        """Read the curve; a last line that a killed run left unfinished is ignored.
-
-        Paper: not in the paper
-        """
-        return read_curve(self.path)
+            self.board.flush()
 
 
-def read_curve(path: Path | str) -> list[dict[str, float]]:
+def read_curve(path: Path | str) -> list[dict[str, int | float]]:
     """Read a ``curve.jsonl``; a last line that a killed run left unfinished is ignored.
 
     Paper: not in the paper

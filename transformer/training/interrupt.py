@@ -9,7 +9,8 @@ from types import FrameType
 
 
 class Interruption:
-    """Within ``with Interruption() as interruption``, the first signal sets ``requested``.
+    """Within ``with Interruption() as interruption``, the first signal sets ``requested``,
+    and ``number`` says which it was.
 
     A second one acts as if nobody listened, for whoever cannot wait. Outside the main thread no
     handler can be set, and none is.
@@ -21,6 +22,7 @@ class Interruption:
 
     def __init__(self):
         self.requested = False
+        self.number: int | None = None
 
     def __enter__(self) -> "Interruption":
         self.before = {}
@@ -33,5 +35,5 @@ class Interruption:
             signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        self.requested = True
-        signal.signal(number, self.before[number])
+        self.requested, self.number = True, number
+        self.__exit__()  # whichever comes second is no longer ours

@@ -63,24 +63,43 @@ class Preset:
 
         Paper: not in the paper
         """
-        own = {f.name for f in fields(self)} - {"model", "training"}
         parts: dict[str, dict[str, Any]] = {"own": {}, "model": {}, "training": {}}
-        homes = {name: "own" for name in own}
-        homes |= {f.name: "model" for f in fields(self.model)}
-        homes |= {f.name: "training" for f in fields(self.training)}
-        homes["max_length"] = "training"  # the model's own follows it
         for name, value in changes.items():
-            if name not in homes:
-                near = difflib.get_close_matches(name, homes, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"fields: {', '.join(sorted(homes))}"
-                raise ValueError(f"unknown field {name!r}; {hint}")
-            parts[homes[name]][name] = value
+            parts[self.field(name)[0]][name] = value
+        if changes.get("max_length") is not None:
+            # Training's own. The model has to take whatever it is trained on.
+            longest = max(self.model.max_length, changes["max_length"])
+            parts["model"]["max_length"] = longest
         return replace(
             self,
             model=replace(self.model, **parts["model"]),
             training=replace(self.training, **parts["training"]),
             **parts["own"],
         )
+
+    def field(self, name: str) -> tuple[str, Any]:
+        """Say where a field that can be changed lives, and of which type it is.
+
+        Args:
+            name: of a field of the preset, of its model or of its training.
+
+        Returns:
+            "own", "model" or "training", and the type. ``max_length`` is that of training.
+
+        Raises:
+            ValueError: if no field has that name, with the nearest one that is.
+
+        Paper: not in the paper
+        """
+        known = {}
+        for home, part in (("own", self), ("model", self.model), ("training", self.training)):
+            known |= {f.name: (home, f.type) for f in fields(part)}
+        del known["model"], known["training"], known["name"]
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"fields: {', '.join(sorted(known))}"
+            raise ValueError(f"unknown field {name!r}; {hint}")
+        return known[name]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, nested as they are.

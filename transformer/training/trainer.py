@@ -5,31 +5,36 @@ Paper: sections 5.1 to 5.4
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from accelerate.utils import gather_object, set_seed
 from torch import nn
 from tqdm import tqdm
 
 from transformer.data.batching import Batch, TokenBatches
-from transformer.training.checkpoint import load_state, save_state, save_weights
+from transformer.training.checkpoint import (
+    get_random_state,
+    load_state,
+    remove_unfinished,
+    save_state,
+    save_weights,
+    set_random_state,
+)
 from transformer.training.config import TrainingConfig
 from transformer.training.curve import Curve
+from transformer.training.finite import require_finite
 from transformer.training.interrupt import Interruption
 from transformer.training.loss import TranslationLoss
+from transformer.training.perplexity import perplexity
 from transformer.training.schedule import learning_rate
-
-
-class NonFiniteLossError(RuntimeError):
-    """The loss became infinite or NaN; the message names the step and the last good checkpoint.
-
-    Paper: not in the paper
-    """
+from transformer.training.stream import step_batches
 
 
 class Trainer:
@@ -56,7 +61,8 @@ class Trainer:
         progress: show a progress bar; None shows it on a terminal only.
 
     Raises:
-        ValueError: if ``folder`` holds a run of another configuration.
+        ValueError: if ``folder`` holds a run of another configuration or a damaged state, or if
+            "fp16" is asked for on a CPU.
 
     Paper: sections 5.1 to 5.4
     """
@@ -72,8 +78,12 @@ class Trainer:
         tensorboard: bool = False,
         progress: bool | None = None,
     ):
+        # Accelerate keeps the first precision of a process; a notebook may want several.
+        AcceleratorState._reset_state()
         precision = "no" if config.precision == "fp32" else config.precision
         self.accelerator = Accelerator(mixed_precision=precision)
+        if precision == "fp16" and self.accelerator.device.type == "cpu":
+            raise ValueError('precision "fp16" needs a GPU; use "bf16" or "fp32" on a CPU')
         self.model, self.batches, self.config = model, batches, config
         self.validation, self.score = validation, score
         self.progress = progress
@@ -83,6 +93,7 @@ class Trainer:
         self.tokens = 0  # real target tokens seen so far
         self.seconds = 0.0  # spent training, over all sittings
         self.best = math.inf
+        self.stopped_by: int | None = None  # the signal that ended training early, if one did
 
         model.to(self.accelerator.device)
         model.checkpoint_activations = config.checkpoint_activations
@@ -98,11 +109,15 @@ class Trainer:
             fused=True,
         )
         self.loss, self.optimizer = self.accelerator.prepare(loss, optimizer)
-        self.curve = Curve(self.folder, tensorboard) if self.accelerator.is_main_process else None
         # Dropout differs from process to process, the initial weights must not: they exist already.
         set_seed(config.seed, device_specific=True)
         if self.state_file.exists():
             self._resume()
+        self.curve = None
+        if self.accelerator.is_main_process:
+            self.curve = Curve(self.folder, tensorboard, self.step)
+            for written in (self.folder, self.folder / "checkpoints"):
+                remove_unfinished(written)
 
     # ------------------------------------------------------------------ the loop
 
@@ -118,29 +133,35 @@ class Trainer:
 
         Paper: sections 5.1 to 5.4
         """
-        config = self.config
+        config, accelerator = self.config, self.accelerator
+        hide = None if self.progress is None else not self.progress
         bar = tqdm(
             total=config.max_steps,
             initial=self.step,
             unit="step",
-            disable=None if self.progress is None else not self.progress,
+            disable=hide if accelerator.is_main_process else True,
             dynamic_ncols=True,
         )
-        stream = self._stream()
+        rank, processes = accelerator.process_index, accelerator.num_processes
+        stream = step_batches(
+            self.batches, config.accumulate, rank, processes, self.epoch, self.position
+        )
         losses: list[torch.Tensor] = []  # of the steps since the last line of the curve
         tokens, started, self.saved_at = 0, time.perf_counter(), self.step
         self.loss.train()
         with bar, Interruption() as interruption:
             while self.step < config.max_steps:
-                loss, count = self._train_step(next(stream))
+                group, self.epoch, self.position = next(stream)
+                loss, count = self._train_step(group)
                 losses.append(loss)
                 tokens += count
                 self.step += 1
                 bar.update()
-                due = [self.step % n == 0 for n in (config.log_every, config.validate_every, config.save_every)]
                 last = self.step == config.max_steps
+                validate = last or self.step % config.validate_every == 0
+                save = last or self.step % config.save_every == 0
                 stop = self._any_process(interruption.requested)
-                if any(due) or last or stop:
+                if self.step % config.log_every == 0 or validate or save or stop:
                     mean = self._mean_loss(losses)
                     seconds = time.perf_counter() - started
                     self.tokens, self.seconds = self.tokens + tokens, self.seconds + seconds
@@ -150,12 +171,13 @@ class Trainer:
                         tokens_per_second=tokens / seconds,
                     )
                     bar.set_postfix_str(f"loss {mean:.3f}, {tokens / seconds:,.0f} tokens/s")
-                    if due[1] or last:
+                    if validate:
                         self._validate(bar)
-                    if due[2] or last or stop:
-                        self._save(weights=due[2] or last)
+                    if save or stop:
+                        self._save(weights=save)
                     tokens, started = 0, time.perf_counter()
                 if stop:
+                    self.stopped_by = interruption.number
                     return last
         return True
 
@@ -191,22 +213,6 @@ class Trainer:
         self.optimizer.zero_grad()
         return accelerator.reduce(total, "sum") / count, count
 
-    def _stream(self) -> Iterator[list[Batch]]:
-        """Yield this process's batches of each step, from where the run stands, for ever."""
-        accelerator = self.accelerator
-        rank, processes = accelerator.process_index, accelerator.num_processes
-        plan = self.batches.epoch(self.epoch)
-        while True:
-            group = []
-            for turn in range(self.config.accumulate * processes):
-                if self.position == len(plan):
-                    self.epoch, self.position = self.epoch + 1, 0
-                    plan = self.batches.epoch(self.epoch)
-                if turn % processes == rank:
-                    group.append(self.batches.batch(plan[self.position]))
-                self.position += 1
-            yield group
-
     def measure_step(self, repeats: int = 3) -> float:
         """Time a step without taking one: weights and random numbers stay as they are.
 
@@ -221,8 +227,9 @@ class Trainer:
         device = self.accelerator.device
         devices = [device.index or 0] if device.type == "cuda" else []
         with torch.random.fork_rng(devices):
-            for i, rows in enumerate(self.batches.epoch(0)[: repeats + 1]):
-                batch = self.batches.batch(rows).to(device)
+            stream = step_batches(self.batches)
+            for i in range(repeats + 1):
+                batch = next(stream)[0][0].to(device)
                 with self.accelerator.no_sync(self.loss), self.accelerator.autocast():
                     loss, _ = self.loss(batch.source, batch.target_input, batch.labels)
                     (loss / batch.num_target_tokens).backward()
@@ -231,7 +238,7 @@ class Trainer:
                 if i == 0:
                     started = time.perf_counter()
         self.optimizer.zero_grad()
-        return (time.perf_counter() - started) / max(i, 1) * self.config.accumulate
+        return (time.perf_counter() - started) / repeats * self.config.accumulate
 
     # ------------------------------------------------------------------ looking after the run
 
@@ -239,60 +246,37 @@ class Trainer:
         """Empty the list into its mean; a loss that is no number ends the run."""
         values = torch.stack(losses).tolist()
         losses.clear()
-        for step, value in enumerate(values, self.step - len(values) + 1):
-            if not math.isfinite(value):
-                saved = f"the last good checkpoint is step {self.saved_at} in {self.folder}"
-                raise NonFiniteLossError(
-                    f"loss is {value} at step {step}; "
-                    + (saved if self.saved_at else "there is no checkpoint yet")
-                    + "; a lower learning_rate_factor or longer warm-up may help"
-                )
+        saved = f"the last good checkpoint is step {self.saved_at} in {self.folder}"
+        last_good = saved if self.saved_at else "there is no checkpoint yet"
+        require_finite(values, self.step, self.model, last_good)
         return sum(values) / len(values)
 
     @torch.no_grad()
     def _validate(self, bar: tqdm) -> None:
         numbers: dict[str, float] = {}
         if self.accelerator.is_main_process:
-            self.model.eval()
             if self.validation is not None:
-                numbers["perplexity"] = self.perplexity(self.validation)
+                numbers["perplexity"] = perplexity(
+                    self.model, self.validation, self.accelerator.autocast()
+                )
             if self.score is not None:
+                self.model.eval()
                 with self.accelerator.autocast():
                     numbers |= self.score(self.model)
             self.model.train()
-            self._log(**numbers)
-            shown = ", ".join(f"{name} {value:.2f}" for name, value in numbers.items())
-            tqdm.write(f"step {self.step}: {shown}", file=bar.fp) if not bar.disable else None
+            if numbers:
+                self._log(**numbers)
+            if numbers and not bar.disable:
+                shown = ", ".join(f"{name} {value:.2f}" for name, value in numbers.items())
+                tqdm.write(f"step {self.step}: {shown}", file=bar.fp)
             if numbers.get("perplexity", math.inf) < self.best:
                 self.best = numbers["perplexity"]
                 save_weights(self.model.state_dict(), self.folder / "checkpoints/best.safetensors")
         self.accelerator.wait_for_everyone()
 
-    @torch.no_grad()
-    def perplexity(self, batches: TokenBatches) -> float:
-        """Return exp of the mean negative log-likelihood a target token, smoothing off.
-
-        Args:
-            batches: pairs to measure on. Wordpieces, ``eos_id`` included, are the tokens.
-
-        Paper: section 6.2, Table 3
-        """
-        plain = TranslationLoss(self.model, epsilon=0.0)
-        nll = tokens = 0.0
-        for rows in batches.epoch(0):
-            batch = batches.batch(rows).to(self.accelerator.device)
-            with self.accelerator.autocast():
-                nll += plain(batch.source, batch.target_input, batch.labels)[1].item()
-            tokens += batch.num_target_tokens
-        return math.exp(min(nll / tokens, 700.0))
-
     def _save(self, weights: bool) -> None:
         # Each process has its own stream of random numbers, so each must hand it in.
-        device = self.accelerator.device
-        random = [torch.get_rng_state()]
-        if device.type == "cuda":
-            random.append(torch.cuda.get_rng_state(device))
-        random = gather_object([random])
+        random = gather_object([get_random_state(self.accelerator.device)])
         if self.accelerator.is_main_process:
             if weights:
                 self._keep_weights()
@@ -312,31 +296,31 @@ class Trainer:
 
     def _resume(self) -> None:
         state = load_state(self.state_file)
+        if not {"config", "model", "optimizer", "random", "progress"} <= state.keys():
+            raise ValueError(f"{self.state_file} is not the state of a run")
         mine, theirs = self._identity(), state["config"]
-        differ = [k for k in mine if mine[k] != theirs.get(k)]
+        # What an older version did not write down yet cannot be told to differ.
+        differ = [k for k in mine if mine[k] != theirs.get(k, mine[k])]
         if differ:
-            changes = ", ".join(f"{k}: {theirs.get(k)!r} there, {mine[k]!r} here" for k in differ)
+            changes = ", ".join(f"{k}: {theirs[k]!r} there, {mine[k]!r} here" for k in differ)
             raise ValueError(f"{self.folder} holds a run of another configuration ({changes})")
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         if self.accelerator.scaler:
             self.accelerator.scaler.load_state_dict(state["scaler"])
-        for name, value in state["progress"].items():
-            setattr(self, name, value)
+        for name in self.PROGRESS:
+            setattr(self, name, state["progress"][name])
         random = state["random"][self.accelerator.process_index]
-        torch.set_rng_state(random[0])
-        if len(random) > 1:
-            torch.cuda.set_rng_state(random[1], self.accelerator.device)
-        if self.curve:
-            self.curve.rewind(self.step)
+        set_random_state(random, self.accelerator.device)
 
     def _identity(self) -> dict[str, Any]:
         """Name all that must be equal for a run to go on. More steps may be asked for."""
         free = ("max_steps", "log_every", "keep_last")
         recipe = {k: v for k, v in self.config.to_dict().items() if k not in free}
         model = {f"model.{k}": v for k, v in self.model.config.to_dict().items()}
-        data = dict(pairs=len(self.batches.pairs), processes=self.accelerator.num_processes)
-        return recipe | model | data
+        pairs = self.batches.pairs
+        data = dict(pairs=len(pairs), text=crc32(pairs.target.ids, crc32(pairs.source.ids)))
+        return recipe | model | data | dict(processes=self.accelerator.num_processes)
 
     def _keep_weights(self) -> None:
         folder = self.folder / "checkpoints"
@@ -358,5 +342,6 @@ class Trainer:
     def _any_process(self, flag: bool) -> bool:
         if self.accelerator.num_processes == 1:
             return flag
-        return bool(self.accelerator.reduce(torch.tensor(float(flag), device=self.accelerator.device)))
+        flags = torch.tensor(float(flag), device=self.accelerator.device)
+        return bool(self.accelerator.reduce(flags))
 

@@ -1,0 +1,28 @@
+"""What the training tests share: tiny runs, always on the CPU."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # for tiny_training
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch):
+    """Bit-equality and processes without number are promises about the CPU."""
+    from accelerate.state import AcceleratorState
+
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    AcceleratorState._reset_state(reset_partial_state=True)
+    yield
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.fixture
+def limit_file_size():
+    """Let no file grow beyond a number of bytes: a full disk that needs no privileges."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -1,0 +1,239 @@
+"""Files are whole or not there, hold what was put in, and run no code."""
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from tiny_training import VOCAB_SIZE, make_model, weights_of
+
+from transformer.data.tokenizer import Tokenizer
+from transformer.training.checkpoint import (
+    average_checkpoints,
+    get_random_state,
+    load_pretrained,
+    load_state,
+    load_weights,
+    remove_unfinished,
+    save_pretrained,
+    save_state,
+    save_weights,
+    set_random_state,
+    write_atomically,
+)
+
+
+def test_weights_come_back_as_they_were(tmp_path):
+    weights = {"a": torch.randn(3, 4).T, "b": torch.randn(2).half()}  # a is not contiguous
+    save_weights(weights, tmp_path / "new folder/w.safetensors")
+    back = load_weights(tmp_path / "new folder/w.safetensors")
+    assert back.keys() == weights.keys()
+    for name in weights:
+        assert back[name].dtype == weights[name].dtype and torch.equal(back[name], weights[name])
+
+
+def test_a_state_comes_back_as_it_was(tmp_path):
+    state = dict(step=3, best=float("inf"), random=[[torch.get_rng_state()]], name=None)
+    save_state(state, tmp_path / "state.pt")
+    back = load_state(tmp_path / "state.pt")
+    assert torch.equal(back.pop("random")[0][0], state.pop("random")[0][0])
+    assert back == state
+
+
+def test_the_mean_is_the_mean(tmp_path):
+    files, models = [], [make_model(seed) for seed in range(3)]
+    for seed, model in enumerate(models):
+        files.append(tmp_path / f"{seed}.safetensors")
+        save_weights(model.state_dict(), files[-1])
+    mean = average_checkpoints(files)
+    for name, weight in mean.items():
+        parts = torch.stack([model.state_dict()[name].double() for model in models])
+        torch.testing.assert_close(weight, parts.mean(0).float(), rtol=0, atol=0)
+    alone = average_checkpoints(files[1:2])
+    assert all(torch.equal(w, alone[name]) for name, w in load_weights(files[1]).items())
+
+
+def test_a_mean_needs_files_of_one_model(tmp_path):
+    with pytest.raises(ValueError, match="paths must name at least one checkpoint"):
+        average_checkpoints([])
+    save_weights({"a": torch.zeros(2)}, tmp_path / "1")
+    for other in ({"a": torch.zeros(3)}, {"b": torch.zeros(2)}, {}):
+        save_weights(other, tmp_path / "2")
+        with pytest.raises(ValueError, match="2 holds another model than .*1"):
+            average_checkpoints([tmp_path / "1", tmp_path / "2"])
+
+
+@pytest.mark.parametrize("load", [load_weights, load_state])
+def test_a_file_that_is_not_there(tmp_path, load):
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("load, save", [(load_weights, save_weights), (load_state, save_state)])
+@pytest.mark.parametrize("damage", ["cut", "empty", "text", "zeros at the start"])
+def test_a_damaged_file(tmp_path, load, save, damage):
+    path = tmp_path / "file"
+    save({"a": torch.randn(1000)}, path)
+    whole = path.read_bytes()
+    content = {
+        "cut": whole[:-50],
+        "empty": b"",
+        "text": b"hello",
+        "zeros at the start": bytes(100) + whole[100:],
+    }
+    path.write_bytes(content[damage])
+    with pytest.raises(ValueError, match="file is not a whole") as caught:
+        load(path)
+    assert "\n" not in str(caught.value)
+
+
+class Malicious:
+    def __init__(self, victim: Path):
+        self.victim = victim
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.victim),)
+
+
+@pytest.mark.parametrize("form", ["torch", "pickle"])
+def test_no_code_in_a_state_is_run(tmp_path, form):
+    victim, path = tmp_path / "victim", tmp_path / "state.pt"
+    if form == "torch":
+        torch.save({"config": Malicious(victim)}, path)
+    else:
+        path.write_bytes(pickle.dumps(Malicious(victim)))
+    with pytest.raises(ValueError, match="state.pt is not a whole checkpoint"):
+        load_state(path)
+    assert not victim.exists()
+    if form == "torch":  # the file would do harm if it were trusted
+        torch.load(path, weights_only=False)
+        assert victim.exists()
+
+
+@pytest.mark.parametrize("save", [save_weights, save_state])
+def test_a_full_disk_leaves_the_old_file(tmp_path, limit_file_size, save):
+    path = tmp_path / "file"
+    save({"a": torch.ones(10)}, path)
+    before = path.read_bytes()
+    limit_file_size(20_000)
+    with pytest.raises(OSError, match="cannot write .*file: .*File too large") as caught:
+        save({"a": torch.zeros(100_000)}, path)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_in_place_of_a_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="cannot write .*state.pt: "):
+        save_state({}, tmp_path / "file/state.pt")
+
+
+def test_whatever_goes_wrong_nothing_is_left(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def write(temporary: Path):
+        temporary.write_text("half")
+        assert path.read_text() == "old"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, write)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["file"]
+
+
+def test_only_unfinished_files_are_removed(tmp_path):
+    for name in (".state.pt.1.tmp", "state.pt", "notes.tmp", ".hidden"):
+        (tmp_path / name).write_text("")
+    remove_unfinished(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [".hidden", "notes.tmp", "state.pt"]
+    remove_unfinished(tmp_path / "not there")
+
+
+def test_random_numbers_go_on_where_they_were():
+    state = get_random_state(torch.device("cpu"))
+    drawn = torch.rand(3)
+    set_random_state(state, torch.device("cpu"))
+    assert torch.equal(torch.rand(3), drawn)
+
+
+# ---------------------------------------------------------------------- models to give away
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train(["a few words to learn a few pieces from"] * 3, 270)
+
+
+@pytest.fixture
+def model(tokenizer):
+    from dataclasses import replace
+
+    from transformer.model.transformer import Transformer
+
+    torch.manual_seed(0)
+    config = replace(make_model().config, vocab_size=tokenizer.vocab_size, sharing="target")
+    return Transformer(config)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_pretrained_folder_comes_back(tmp_path, model, tokenizer, half):
+    folder = save_pretrained(model, tokenizer, tmp_path / "deep/model", half=half)
+    names = ["README.md", "config.json", "model.safetensors", "tokenizer.json"]
+    assert sorted(os.listdir(folder)) == names
+    back, back_tokenizer = load_pretrained(folder)
+    assert back.config == model.config
+    assert back_tokenizer.encode("a few words") == tokenizer.encode("a few words")
+    for name, weight in weights_of(model).items():
+        expected = weight.half().float() if half else weight
+        assert torch.equal(back.state_dict()[name], expected), name
+    stored = load_weights(folder / "model.safetensors").values()
+    assert {w.dtype for w in stored} == {torch.float16 if half else torch.float32}
+
+
+def test_a_model_card_that_somebody_wrote_stays(tmp_path, model, tokenizer):
+    (tmp_path / "README.md").write_text("my card")
+    save_pretrained(model, tokenizer, tmp_path)
+    assert (tmp_path / "README.md").read_text() == "my card"
+
+
+def test_model_and_tokenizer_must_agree(tmp_path, tokenizer):
+    assert tokenizer.vocab_size != VOCAB_SIZE
+    with pytest.raises(ValueError, match=f"{tokenizer.vocab_size} tokens, the model {VOCAB_SIZE}"):
+        save_pretrained(make_model(), tokenizer, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_full_disk_leaves_the_old_model(tmp_path, model, tokenizer, limit_file_size):
+    save_pretrained(model, tokenizer, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with torch.no_grad():
+        model.embedding.weight.zero_()
+    limit_file_size((tmp_path / "model.safetensors").stat().st_size // 2)
+    with pytest.raises(OSError, match="cannot write") as caught:
+        save_pretrained(model, tokenizer, tmp_path)
+    assert "\n" not in str(caught.value)
+    limit_file_size(-1)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_folder_that_lacks_a_file_or_holds_a_damaged_one(tmp_path, model, tokenizer, name):
+    save_pretrained(model, tokenizer, tmp_path)
+    file = tmp_path / name
+    file.write_bytes(file.read_bytes()[:20])
+    with pytest.raises(ValueError):
+        load_pretrained(tmp_path)
+    file.unlink()
+    with pytest.raises(FileNotFoundError, match=f"{name} is missing"):
+        load_pretrained(tmp_path)
+
+
+def test_weights_of_another_model_are_refused(tmp_path, model, tokenizer):
+    save_pretrained(model, tokenizer, tmp_path)
+    save_file({"a": torch.zeros(2)}, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="do not fit"):
+        load_pretrained(tmp_path)

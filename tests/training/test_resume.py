@@ -1,0 +1,194 @@
+"""A run that was stopped and taken up again ends in the weights of one that was not."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_training import at_step, make_model, make_pairs, make_trainer, weights_of
+
+from transformer.training.checkpoint import load_state, load_weights, save_state
+from transformer.training.curve import read_curve
+
+# A step takes 2 batches of about 10, so an epoch ends within the run, and dropout is on.
+RUN = dict(max_steps=16, accumulate=2, keep_last=2)
+VALIDATION = make_pairs(10, seed=1)
+
+
+def trainer_in(folder, **changes):
+    return make_trainer(folder, validation=VALIDATION, **RUN | changes)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    trainer = trainer_in(tmp_path_factory.mktemp("uninterrupted"))
+    assert trainer.fit() is True
+    assert trainer.epoch >= 2 and 0 < trainer.position < len(trainer.batches)
+    return trainer
+
+
+def assert_same_run(folder: Path, trainer, uninterrupted, extra_line_at=None):
+    """Same weights, same kept files, same best, same curve but for the clock."""
+    for name, weight in weights_of(uninterrupted.model).items():
+        assert torch.equal(weight, trainer.model.state_dict()[name]), name
+    for kept in ("step-00000012", "step-00000016", "best"):
+        theirs = load_weights(uninterrupted.folder / f"checkpoints/{kept}.safetensors")
+        for name, weight in load_weights(folder / f"checkpoints/{kept}.safetensors").items():
+            assert torch.equal(weight, theirs[name]), (kept, name)
+    progress = ("step", "epoch", "position", "tokens", "best")
+    assert [getattr(trainer, p) for p in progress] == [getattr(uninterrupted, p) for p in progress]
+    clock = ("minutes", "tokens_per_second")
+    curves = [
+        [
+            {k: v for k, v in line.items() if k not in clock}
+            for line in read_curve(f / "curve.jsonl")
+        ]
+        for f in (folder, uninterrupted.folder)
+    ]
+    assert curves[0] == curves[1]
+    assert not list(folder.rglob("*.tmp"))
+
+
+def fit_until_signal(trainer, step, number):
+    at_step(trainer, step, lambda: os.kill(os.getpid(), number))
+    assert trainer.fit() is False
+    assert trainer.step == step
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_run_with_a_checkpoint_to_go_on_from(tmp_path, uninterrupted, number):
+    stopped = trainer_in(tmp_path)
+    fit_until_signal(stopped, 6, number)  # between two checkpoints, in mid-epoch
+    assert 0 < stopped.position < len(stopped.batches)
+    assert load_state(stopped.state_file)["progress"]["step"] == 6
+    torch.manual_seed(99)
+    going_on = make_trainer(tmp_path, make_model(seed=5), validation=VALIDATION, **RUN)
+    assert going_on.step == 6
+    assert going_on.fit() is True
+    assert_same_run(tmp_path, going_on, uninterrupted)
+
+
+def test_three_stops_and_a_trainer_that_is_used_again(tmp_path, uninterrupted):
+    trainer = trainer_in(tmp_path)
+    fit_until_signal(trainer, 1, signal.SIGTERM)
+    fit_until_signal(trainer, 5, signal.SIGTERM)
+    fit_until_signal(trainer_in(tmp_path), 13, signal.SIGINT)
+    last = trainer_in(tmp_path)
+    assert last.fit() is True
+    assert_same_run(tmp_path, last, uninterrupted)
+
+
+def test_a_crash_between_checkpoints_leaves_no_double_lines(tmp_path, uninterrupted):
+    trainer = trainer_in(tmp_path)
+
+    def crash():
+        raise KeyError("a bug")
+
+    at_step(trainer, 11, crash)
+    with pytest.raises(KeyError):
+        trainer.fit()
+    assert read_curve(tmp_path / "curve.jsonl")[-1]["step"] == 10
+    (tmp_path / ".state.pt.123.tmp").write_bytes(b"half a")
+    (tmp_path / "checkpoints/.step-00000012.safetensors.123.tmp").write_bytes(b"half a")
+    again = trainer_in(tmp_path)
+    assert again.step == 8
+    assert read_curve(tmp_path / "curve.jsonl")[-1]["step"] == 8
+    assert again.fit() is True
+    assert_same_run(tmp_path, again, uninterrupted)
+
+
+def test_a_crash_before_the_first_checkpoint_leaves_no_double_lines(tmp_path, uninterrupted):
+    trainer = trainer_in(tmp_path)
+    at_step(trainer, 3, lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        trainer.fit()
+    assert len(read_curve(tmp_path / "curve.jsonl")) == 2 and not trainer.state_file.exists()
+    again = trainer_in(tmp_path)
+    assert again.fit() is True
+    assert_same_run(tmp_path, again, uninterrupted)
+
+
+def test_a_finished_run_has_nothing_left_to_do(uninterrupted):
+    before = (uninterrupted.folder / "curve.jsonl").read_text()
+    again = trainer_in(uninterrupted.folder)
+    assert again.fit() is True and again.step == 16
+    assert (uninterrupted.folder / "curve.jsonl").read_text() == before
+
+
+def test_more_steps_may_be_asked_for(tmp_path, uninterrupted):
+    # 8 is a multiple of all intervals, so that the shorter run saves and validates nothing extra.
+    trainer_in(tmp_path, max_steps=12, log_every=5, keep_last=1).fit()
+    longer = trainer_in(tmp_path)
+    assert longer.step == 12 and longer.fit() is True
+    for name, weight in weights_of(uninterrupted.model).items():
+        assert torch.equal(weight, longer.model.state_dict()[name]), name
+
+
+@pytest.mark.parametrize(
+    "changes, fields",
+    [
+        (dict(accumulate=3), ["accumulate: 2 there, 3 here"]),
+        (dict(seed=7, clip_norm=1.0), ["seed: 0 there, 7 here", "clip_norm: None there, 1.0 here"]),
+        (dict(model=make_model(num_heads=4)), ["model.num_heads: 2 there, 4 here"]),
+        (dict(pairs=make_pairs(46)), ["pairs: 45 there, 46 here", "text: "]),
+        (dict(pairs=make_pairs(seed=3)), ["text: "]),
+    ],
+)
+def test_another_configuration_is_refused(uninterrupted, changes, fields):
+    before = {p: p.stat().st_mtime_ns for p in uninterrupted.folder.rglob("*")}
+    with pytest.raises(ValueError, match="holds a run of another configuration") as caught:
+        trainer_in(uninterrupted.folder, **changes)
+    for field in fields:
+        assert field in str(caught.value)
+    assert str(caught.value).count(" there, ") == len(fields)
+    assert {p: p.stat().st_mtime_ns for p in uninterrupted.folder.rglob("*")} == before
+
+
+def test_a_state_of_an_older_version_goes_on(tmp_path, uninterrupted):
+    """What was not written down yet cannot differ."""
+    stopped = trainer_in(tmp_path)
+    fit_until_signal(stopped, 6, signal.SIGTERM)
+    state = load_state(stopped.state_file)
+    del state["config"]["text"], state["config"]["checkpoint_activations"]
+    save_state(state, stopped.state_file)
+    going_on = trainer_in(tmp_path)
+    assert going_on.fit() is True
+    assert_same_run(tmp_path, going_on, uninterrupted)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "text", "another file"])
+def test_a_damaged_state_is_refused_and_kept(tmp_path, uninterrupted, damage):
+    whole = uninterrupted.state_file.read_bytes()
+    state = tmp_path / "state.pt"
+    if damage == "another file":
+        save_state({"weights": torch.zeros(2)}, state)
+    else:
+        state.write_bytes({"cut": whole[: len(whole) // 2], "empty": b"", "text": b"hello"}[damage])
+    before = state.read_bytes()
+    with pytest.raises(ValueError, match="state.pt is not ") as caught:
+        trainer_in(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert state.read_bytes() == before
+
+
+def test_a_full_disk_ends_the_run_and_leaves_the_last_checkpoint(
+    tmp_path, uninterrupted, limit_file_size
+):
+    trainer = trainer_in(tmp_path)
+    size = []
+
+    def fill():
+        size.append(trainer.state_file.stat().st_size)
+        limit_file_size(size[0] // 2)
+
+    at_step(trainer, 7, fill)
+    with pytest.raises(OSError, match="cannot write .*: File too large") as caught:
+        trainer.fit()
+    assert "\n" not in str(caught.value)
+    limit_file_size(-1)
+    assert not list(tmp_path.rglob("*.tmp"))
+    again = trainer_in(tmp_path)
+    assert again.step == 4
+    assert again.fit() is True
+    assert_same_run(tmp_path, again, uninterrupted)

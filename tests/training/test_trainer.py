@@ -1,0 +1,337 @@
+"""The training loop: what a step computes, and what must not change it."""
+
+import json
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tiny_training import (
+    at_step,
+    gradients_of,
+    make_model,
+    make_pairs,
+    make_trainer,
+    weights_of,
+)
+
+from transformer.training.curve import read_curve
+from transformer.training.trainer import Trainer
+
+# Adam divides by the size of the gradient, so a gradient that is zero but for rounding would move
+# a weight by a whole step in a random direction. A large epsilon forgives rounding.
+SMOOTH = dict(adam_eps=1e-3)
+
+
+def fit_and_record(trainer: Trainer, steps: list[int] | None = None) -> list[dict]:
+    """Train to the end; return the gradients of each step."""
+    gradients = []
+    for step in steps or range(1, trainer.config.max_steps + 1):
+        at_step(trainer, step, lambda: gradients.append(gradients_of(trainer.model)))
+    assert trainer.fit() is True
+    return gradients
+
+
+def assert_close(a: dict, b: dict, **tolerance):
+    assert a.keys() == b.keys()
+    for name in a:
+        torch.testing.assert_close(a[name], b[name], msg=lambda m, n=name: f"{n}: {m}", **tolerance)
+
+
+def assert_equal(a: dict, b: dict):
+    assert_close(a, b, rtol=0, atol=0)
+
+
+def test_accumulation_equals_the_big_batch(tmp_path):
+    model = dict(dropout=0.0)
+    big = make_trainer(
+        tmp_path / "big", make_model(**model), batch_tokens=10_000, max_steps=3, **SMOOTH
+    )
+    assert len(big.batches) == 1
+    small = make_trainer(tmp_path / "small", make_model(**model), max_steps=3, **SMOOTH)
+    parts = len(small.batches)
+    assert parts > 5
+    tokens = {small.batches.batch(rows).num_target_tokens for rows in small.batches.epoch(0)}
+    assert len(tokens) > 1, "batches of one size would hide a mean over batches"
+    small = make_trainer(
+        tmp_path / "small", make_model(**model), max_steps=3, accumulate=parts, **SMOOTH
+    )
+    before = weights_of(small.model)
+    for a, b in zip(fit_and_record(big), fit_and_record(small), strict=True):
+        assert max(g.abs().max() for g in a.values()) > 1e-2
+        assert_close(a, b, rtol=1e-4, atol=1e-6)
+    assert_close(weights_of(big.model), weights_of(small.model), rtol=1e-4, atol=1e-6)
+    assert not torch.equal(before["embedding.weight"], small.model.embedding.weight)
+    assert [line["step"] for line in read_curve(tmp_path / "small/curve.jsonl")] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_the_logged_loss_is_the_mean_over_real_tokens(tmp_path, accumulate):
+    model = make_model(dropout=0.0)
+    trainer = make_trainer(tmp_path, model, max_steps=1, accumulate=accumulate)
+    total = tokens = 0
+    for rows in trainer.batches.epoch(0)[:accumulate]:
+        batch = trainer.batches.batch(rows)
+        logits = model(batch.source, batch.target_input).flatten(0, 1)
+        total += F.cross_entropy(
+            logits, batch.labels.flatten(), ignore_index=0, label_smoothing=0.1, reduction="sum"
+        ).item()
+        tokens += (batch.labels != 0).sum().item()
+    trainer.fit()
+    (line,) = read_curve(tmp_path / "curve.jsonl")
+    assert line["loss"] == pytest.approx(total / tokens, rel=1e-5)
+    assert trainer.tokens == tokens
+
+
+def test_a_line_holds_the_mean_of_the_steps_since_the_last(tmp_path):
+    make_trainer(tmp_path / "each", max_steps=6).fit()
+    make_trainer(tmp_path / "third", max_steps=6, log_every=3, save_every=100).fit()
+    each = [line["loss"] for line in read_curve(tmp_path / "each/curve.jsonl")]
+    third = [line["loss"] for line in read_curve(tmp_path / "third/curve.jsonl")]
+    assert third == pytest.approx([sum(each[:3]) / 3, sum(each[3:]) / 3])
+
+
+def test_the_learning_rate_follows_equation_3_from_step_1(tmp_path):
+    trainer = make_trainer(tmp_path, max_steps=6, warmup_steps=4, learning_rate_factor=0.5)
+    used = []
+    for step in range(1, 7):
+        at_step(trainer, step, lambda: used.append(trainer.optimizer.param_groups[0]["lr"]))
+    trainer.fit()
+    expected = [0.5 * 16**-0.5 * min(s**-0.5, s * 4**-1.5) for s in range(1, 7)]
+    assert used == pytest.approx(expected)
+    assert [line["learning_rate"] for line in read_curve(tmp_path / "curve.jsonl")] == used
+
+
+def test_adam_is_the_papers(tmp_path):
+    trainer = make_trainer(tmp_path)
+    (group,) = trainer.optimizer.param_groups
+    assert (group["betas"], group["eps"], group["weight_decay"]) == ((0.9, 0.98), 1e-9, 0)
+
+
+def test_the_weights_are_those_of_a_loop_written_by_hand(tmp_path):
+    trainer = make_trainer(tmp_path, make_model(dropout=0.0), max_steps=4, **SMOOTH)
+    trainer.fit()
+    model = make_model(dropout=0.0)
+    adam = torch.optim.Adam(model.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-3)
+    for step, rows in enumerate(trainer.batches.epoch(0)[:4], 1):
+        batch = trainer.batches.batch(rows)
+        logits = model(batch.source, batch.target_input).flatten(0, 1)
+        adam.zero_grad()
+        F.cross_entropy(
+            logits, batch.labels.flatten(), ignore_index=0, label_smoothing=0.1
+        ).backward()
+        adam.param_groups[0]["lr"] = 16**-0.5 * min(step**-0.5, step * 8**-1.5)
+        adam.step()
+    assert_close(weights_of(trainer.model), weights_of(model), rtol=1e-4, atol=1e-5)
+
+
+def test_it_learns(tmp_path):
+    pairs = make_pairs(8)
+    model = make_model(dropout=0.0)
+    make_trainer(tmp_path, model, pairs, max_steps=80, warmup_steps=40, label_smoothing=0.0).fit()
+    losses = [line["loss"] for line in read_curve(tmp_path / "curve.jsonl") if "loss" in line]
+    assert losses[0] > 3.5 and losses[-1] < 1.5
+
+
+def test_validation_does_not_disturb_training(tmp_path):
+    plain = make_trainer(tmp_path / "plain")
+    plain.fit()
+    modes = []
+
+    def score(model):
+        modes.append(model.training)
+        return {"bleu": 1.0}
+
+    watched = make_trainer(
+        tmp_path / "watched", validation=make_pairs(10, 1), score=score, validate_every=3
+    )
+    watched.fit()
+    assert modes == [False] * 6  # steps 3, 6, 9, 12, 15 and the last
+    assert_equal(weights_of(plain.model), weights_of(watched.model))
+    validated = [x for x in read_curve(tmp_path / "watched/curve.jsonl") if "perplexity" in x]
+    assert [line["step"] for line in validated] == [3, 6, 9, 12, 15, 16]
+    assert all(line["bleu"] == 1.0 for line in validated)
+
+
+def test_without_validation_the_curve_has_one_line_a_step(tmp_path):
+    make_trainer(tmp_path, validate_every=2).fit()
+    lines = read_curve(tmp_path / "curve.jsonl")
+    assert [line["step"] for line in lines] == list(range(1, 17))
+    assert all("loss" in line for line in lines)
+
+
+def test_the_best_checkpoint_is_that_of_the_lowest_perplexity(tmp_path):
+    from transformer.training.checkpoint import load_weights
+
+    seen = {}
+    trainer = make_trainer(
+        tmp_path,
+        make_model(dropout=0.0),
+        make_pairs(6),
+        validation=make_pairs(10, 1),  # random text: the more is learned, the worse it gets
+        score=lambda model: seen.update({trainer.step: weights_of(model)}) or {},
+        max_steps=40,
+        warmup_steps=20,
+        validate_every=8,
+        save_every=100,
+    )
+    trainer.fit()
+    lines = read_curve(tmp_path / "curve.jsonl")
+    perplexities = {x["step"]: x["perplexity"] for x in lines if "perplexity" in x}
+    best = min(perplexities, key=perplexities.get)
+    assert best != 40, "the last must not be the best, or this test shows nothing"
+    assert trainer.best == perplexities[best]
+    assert_equal(load_weights(tmp_path / "checkpoints/best.safetensors"), seen[best])
+
+
+def test_only_the_last_checkpoints_are_kept(tmp_path):
+    trainer = make_trainer(tmp_path, max_steps=18, keep_last=2)
+    trainer.fit()
+    names = [path.name for path in trainer.checkpoints()]
+    assert names == ["step-00000016.safetensors", "step-00000018.safetensors"]
+
+
+def test_measuring_a_step_changes_nothing(tmp_path):
+    trainer = make_trainer(tmp_path / "measured")
+    before, random = weights_of(trainer.model), torch.get_rng_state()
+    assert 0 < trainer.measure_step(repeats=2) < 60
+    assert_equal(before, weights_of(trainer.model))
+    assert torch.equal(random, torch.get_rng_state())
+    assert all(p.grad is None or not p.grad.any() for p in trainer.model.parameters())
+    trainer.fit()
+    plain = make_trainer(tmp_path / "plain")
+    plain.fit()
+    assert_equal(weights_of(plain.model), weights_of(trainer.model))
+
+
+def test_measuring_works_with_a_single_batch(tmp_path, monkeypatch):
+    trainer = make_trainer(tmp_path, batch_tokens=10_000, accumulate=3)
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    # Two looks at the clock, 10 s apart, around 2 batches; three batches make a step.
+    assert trainer.measure_step(repeats=2) == 15
+
+
+def test_bfloat16_stays_near_float32(tmp_path):
+    losses = {}
+    for precision in ("fp32", "bf16", "fp32"):  # and back again, in one process
+        trainer = make_trainer(tmp_path / precision, make_model(dropout=0.0), precision=precision)
+        if precision not in losses:
+            trainer.fit()
+        lines = read_curve(tmp_path / precision / "curve.jsonl")
+        losses[precision] = [line["loss"] for line in lines]
+        assert all(weight.dtype == torch.float32 for weight in trainer.model.parameters())
+    assert losses["bf16"] != losses["fp32"]
+    assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)
+
+
+def test_float16_on_a_cpu_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(ValueError, match='"fp16" needs a GPU; use "bf16" or "fp32" on a CPU'):
+        make_trainer(tmp_path / "run", precision="fp16")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="float16 training needs a GPU")
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_half_precision_on_a_gpu_stays_near_float32(tmp_path, monkeypatch, precision):
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "false")
+    losses = {}
+    for kind in ("fp32", precision):
+        make_trainer(tmp_path / kind, make_model(dropout=0.0), precision=kind).fit()
+        losses[kind] = [line["loss"] for line in read_curve(tmp_path / kind / "curve.jsonl")]
+    assert losses[precision] == pytest.approx(losses["fp32"], rel=0.05)
+
+
+def test_recomputed_activations_give_the_same_gradients(tmp_path):
+    expected = fit_and_record(make_trainer(tmp_path / "plain", max_steps=2))
+    saving = make_trainer(tmp_path / "saving", max_steps=2, checkpoint_activations=True)
+    calls = []
+    layer = saving.model.encoder[0]
+    layer.register_forward_pre_hook(lambda *_: calls.append(1))
+    got = fit_and_record(saving)
+    assert len(calls) == 4, "each step must run the layer once more, in the backward pass"
+    for a, b in zip(expected, got, strict=True):  # dropout is on: its pattern must come again
+        assert_close(a, b, rtol=1e-5, atol=1e-7)
+
+
+def test_the_gradient_is_clipped(tmp_path):
+    def norm(gradients):
+        return torch.cat([g.flatten() for g in gradients.values()]).norm().item()
+
+    (free,) = fit_and_record(make_trainer(tmp_path / "free", max_steps=1))
+    limit = norm(free) / 10
+    (clipped,) = fit_and_record(make_trainer(tmp_path / "clip", max_steps=1, clip_norm=limit))
+    assert norm(clipped) == pytest.approx(limit, rel=1e-3)
+    for name in free:
+        torch.testing.assert_close(clipped[name], free[name] / 10, rtol=1e-3, atol=1e-8)
+    (above,) = fit_and_record(make_trainer(tmp_path / "above", max_steps=1, clip_norm=1e3))
+    assert_equal(above, free)
+
+
+def test_each_layer_is_compiled_on_request(tmp_path, monkeypatch):
+    """That a layer is asked to compile itself; the compiler takes a minute and is not run."""
+    asked = []
+    monkeypatch.setattr(
+        torch.nn.Module, "compile", lambda layer, **options: asked.append((layer, options))
+    )
+    make_trainer(tmp_path / "plain")
+    assert asked == []
+    model = make_trainer(tmp_path / "compiled", compile=True).model
+    assert asked == [(layer, {"dynamic": True}) for layer in [*model.encoder, *model.decoder]]
+
+
+# ---------------------------------------------------------------------- numbers that are none
+
+
+@pytest.mark.parametrize("log_every", [1, 100])  # seen by the line of step 6, or by validation
+def test_weights_that_are_no_numbers_name_step_and_last_good_checkpoint(tmp_path, log_every):
+    trainer = make_trainer(tmp_path, log_every=log_every, validation=make_pairs(10, 1))
+    at_step(trainer, 6, lambda: trainer.model.embedding.weight.data.fill_(math.nan), after=True)
+    with pytest.raises(RuntimeError) as caught:
+        trainer.fit()
+    message = str(caught.value)
+    assert "weights are not after step 6" in message
+    assert f"the last good checkpoint is step 4 in {tmp_path}" in message
+    assert "\n" not in message
+    assert_finite_checkpoints(tmp_path, step=4)
+
+
+def test_the_step_is_named_even_if_nobody_looked_for_a_while(tmp_path):
+    trainer = make_trainer(tmp_path, log_every=100, validate_every=100)
+    at_step(trainer, 5, lambda: trainer.model.embedding.weight.data.fill_(math.inf), after=True)
+    with pytest.raises(RuntimeError, match="loss is nan at step 6; .* checkpoint is step 4 in"):
+        trainer.fit()
+    assert_finite_checkpoints(tmp_path, step=4)
+
+
+def test_weights_that_break_at_the_very_step_of_a_checkpoint_are_not_saved(tmp_path):
+    trainer = make_trainer(tmp_path, log_every=100)
+
+    def spoil():  # the loss of this step is finite, its gradient is not
+        trainer.model.encoder[0].feed_forward.hidden.weight.grad[0, 0] = math.inf
+
+    at_step(trainer, 8, spoil)
+    with pytest.raises(RuntimeError, match="weights are not after step 8; .* is step 4 in"):
+        trainer.fit()
+    assert_finite_checkpoints(tmp_path, step=4)
+
+
+def test_before_the_first_checkpoint_the_message_promises_none(tmp_path):
+    trainer = make_trainer(tmp_path)
+    at_step(trainer, 2, lambda: trainer.model.embedding.weight.data.fill_(math.nan), after=True)
+    with pytest.raises(RuntimeError, match="step 2; there is no checkpoint yet"):
+        trainer.fit()
+    assert not (tmp_path / "state.pt").exists()
+
+
+def assert_finite_checkpoints(folder, step):
+    from transformer.training.checkpoint import load_state, load_weights
+
+    state = load_state(folder / "state.pt")
+    assert state["progress"]["step"] == step
+    files = list((folder / "checkpoints").glob("*.safetensors"))
+    assert folder / f"checkpoints/step-{step:08d}.safetensors" in files
+    for weights in (state["model"], *map(load_weights, files)):
+        assert all(weight.isfinite().all() for weight in weights.values())
+    for line in (folder / "curve.jsonl").read_text().splitlines():
+        assert "NaN" not in line and json.loads(line)["step"] <= 2 * step

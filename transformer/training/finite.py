@@ -1,0 +1,47 @@
+"""A run whose numbers are no numbers stops, before it overwrites what was good.
+
+Paper: not in the paper
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+
+class NonFiniteLossError(RuntimeError):
+    """Loss or weights became infinite or NaN; the message names step and last good checkpoint.
+
+    Paper: not in the paper
+    """
+
+
+def require_finite(losses: Sequence[float], step: int, model: nn.Module, last_good: str) -> None:
+    """Raise unless the latest losses and the weights they led to are finite.
+
+    The losses alone do not tell: a finite loss can have an infinite gradient, and the weights of
+    that step would go into a checkpoint before the next loss shows it.
+
+    Args:
+        losses: of the latest steps, one each.
+        step: number of the last of these steps.
+        model: its parameters are looked at.
+        last_good: a clause that says what can be gone back to.
+
+    Raises:
+        NonFiniteLossError: if they are not.
+
+    Paper: not in the paper
+    """
+    found = None
+    for number, loss in enumerate(losses, step - len(losses) + 1):
+        if not math.isfinite(loss):
+            found = f"loss is {loss} at step {number}"
+            break
+    else:
+        if not torch.stack([weight.isfinite().all() for weight in model.parameters()]).all():
+            found = f"loss is finite but weights are not after step {step}"
+    if found:
+        advice = "a lower learning_rate_factor or longer warm-up may help"
+        raise NonFiniteLossError(f"{found}; {last_good}; {advice}")
