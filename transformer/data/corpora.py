@@ -81,7 +81,7 @@ def corpus_from_files(
     target_language: str = "target",
     max_words: int | None = 1000,
 ) -> Corpus:
-    """Make a corpus of any aligned text files; see :func:`load_parallel_files`.
+    """Make a corpus of any aligned text files, as ``load_parallel_files`` reads them.
 
     Args:
         train: Source file and target file of the training text.

@@ -149,7 +149,7 @@ class Tokenizer:
 
     @property
     def pad_id(self) -> int:
-        """Id that fills the ends of shorter rows: 0.
+        """Id that fills the ends of shorter rows, 0.
 
         Paper: not in the paper; the published code uses 0 too.
         """
@@ -157,7 +157,7 @@ class Tokenizer:
 
     @property
     def bos_id(self) -> int:
-        """Id that starts the decoder's input: 1.
+        """Id that starts the decoder's input, 1.
 
         Paper: section 3.1
         """
@@ -165,7 +165,7 @@ class Tokenizer:
 
     @property
     def eos_id(self) -> int:
-        """Id that ends every sentence: 2.
+        """Id that ends every sentence, 2.
 
         Paper: not in the paper; needed to know where a translation ends.
         """

@@ -40,7 +40,7 @@ def translate_lines(
         translator: the model and its tokenizer.
         lines: sentences; a blank one gives an empty line.
         at_once: lines to collect before they are translated, at least 1.
-        options: of :meth:`Translator.translate`.
+        options: of :meth:`~transformer.inference.translator.Translator.translate`.
 
     Raises:
         ValueError: if a line is longer than the model takes or cannot be read, once the lines

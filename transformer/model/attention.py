@@ -54,14 +54,14 @@ def scaled_dot_product_attention(
         query: one row for each position that asks.
         key: one row for each position that is asked.
         value: what each of those positions has to give.
-        mask: True = may attend; broadcastable to (*batch, T, S). A query that may attend to
+        mask: True = may attend; broadcastable to ``(*batch, T, S)``. A query that may attend to
             nothing gets an output of zeros.
         dropout: probability in [0, 1) of dropping a weight. 0 in the paper's translation models.
         scale: factor on the scores; 1 / sqrt(d_k) if None. 1.0 gives plain dot-product attention.
         need_weights: also return the weights, before dropout.
 
     Returns:
-        The output, or (output, weights of shape (*batch, T, S)).
+        The output, or (output, weights of shape ``(*batch, T, S)``).
 
     Paper: section 3.2.1, Eq. (1)
     """

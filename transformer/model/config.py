@@ -54,6 +54,8 @@ class TransformerConfig:
         activation: "relu" as in the paper, "gelu" or "silu".
         norm: "post" normalises after the residual sum, as in the paper; "pre" before each
             sub-layer, and once more at the end of each stack.
+        final_norm: one more norm at the end of each stack; None adds it where ``norm`` needs it,
+            which is "pre". True with "post" is what ``torch.nn.Transformer`` does.
         positions: "sinusoidal" as in the paper, "sinusoidal-t2t" as in its code, or "learned".
         max_length: longest sequence that learned positions can take. Sinusoids know no limit.
         attention_bias: biases on the attention's projections. The equations write none; the
@@ -90,6 +92,7 @@ class TransformerConfig:
     activation_dropout: float = 0.0
     activation: Activation = "relu"
     norm: NormPlacement = "post"
+    final_norm: bool | None = None
     positions: Positions = "sinusoidal"
     max_length: int = 1024
     attention_bias: bool = True

@@ -82,9 +82,9 @@ class Transformer(
             for _ in range(num_decoder_layers)
         )
         # Post-norm ends each stack with a norm already; pre-norm has to add one.
-        pre = config.norm == "pre"
-        self.encoder_norm = nn.LayerNorm(d, eps=config.layer_norm_eps) if pre else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(d, eps=config.layer_norm_eps) if pre else nn.Identity()
+        final = config.norm == "pre" if config.final_norm is None else config.final_norm
+        self.encoder_norm = nn.LayerNorm(d, eps=config.layer_norm_eps) if final else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(d, eps=config.layer_norm_eps) if final else nn.Identity()
 
         self.checkpoint_activations = False  # set by training when memory is short
         self.reset_parameters()

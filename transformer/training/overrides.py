@@ -14,7 +14,7 @@ _NAMES = {int: "an integer", float: "a number", bool: "true or false", NoneType:
 
 
 def parse_changes(preset: Preset, assignments: Sequence[str]) -> dict[str, Any]:
-    """Turn texts ``field=value`` into what :meth:`Preset.with_changes` takes.
+    """Turn texts ``field=value`` into what ``Preset.with_changes`` takes.
 
     Args:
         preset: whose fields may be changed; their types say how a value is read.

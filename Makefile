@@ -1,0 +1,94 @@
+# The two commands are `make book` and `make test`. `make help` lists the rest.
+# PYTHON is the interpreter that makes the virtual environment; WORKERS is how many tests run at once.
+
+PYTHON  ?= python3
+VENV    ?= .venv
+WORKERS ?= 2
+
+BIN       := $(VENV)/bin
+PY        := $(BIN)/python
+INSTALLED := $(VENV)/.installed
+BUILT     := _build/html/.built
+
+# Everything that a page can be made of. Folders are in the list, so that a deleted file counts too;
+# the /. keeps them apart from the targets of the same name.
+SOURCES := $(shell find book/. notebooks/. transformer/. \
+	\( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -o -print 2>/dev/null)
+
+# One thread a process: tests and notebooks run side by side. A backend set in the reader's shell
+# would silence the figures of the notebooks.
+export OMP_NUM_THREADS ?= 1
+unexport MPLBACKEND
+
+.PHONY: help book test unit notebooks verify smoke check lint bench gpu clean
+
+help:
+	@echo "make book       build the book and say where to open it"
+	@echo "make test       run everything that CI runs"
+	@echo "make unit       tests of the package, the notebooks' form and the tools"
+	@echo "make verify     run every notebook and compare with its stored outputs"
+	@echo "make smoke      run the training notebook with the preset 'smoke'"
+	@echo "make check      build the book and check its pages"
+	@echo "make notebooks  execute every notebook in place"
+	@echo "make lint       ruff"
+	@echo "make bench      compare the speed with two peers (installs transformers)"
+	@echo "make gpu        train presets and record the runs: PRESETS=\"...\" SEEDS=\"1 2 3\""
+	@echo "make clean      remove the built book and the caches (not the environment)"
+
+$(INSTALLED): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Python 3.11 or newer is needed, '$(PYTHON)' is" `$(PYTHON) --version 2>&1`; \
+		echo "Name another one: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@MPLBACKEND=agg $(PY) -c "import matplotlib.font_manager"
+	@touch $@
+
+# Sphinx's own incremental build leaves stale pages and style files behind, so a build is either
+# complete or not needed at all.
+$(BUILT): $(INSTALLED) _config.yml _toc.yml $(SOURCES)
+	@rm -rf _build/html _build/.doctrees
+	$(BIN)/jupyter-book build . -W -n --keep-going --all
+	@touch $@
+
+book: $(BUILT)
+	@echo
+	@echo "The book is at _build/html/index.html. Open it in a browser:"
+	@echo "  file://$(CURDIR)/_build/html/index.html"
+
+# The unit tests come last, so that their summary closes the log.
+test: check verify smoke unit
+
+unit: $(INSTALLED)
+	$(PY) -m pytest -q -n $(WORKERS) tests
+
+verify: $(INSTALLED)
+	$(PY) -m pytest -q --nbval --nbval-current-env \
+		--nbval-sanitize-with notebooks/nbval.cfg --nbval-cell-timeout 300 \
+		-n $(WORKERS) --dist loadfile --ignore=notebooks/runs notebooks
+
+smoke: $(INSTALLED)
+	$(PY) tools/run_notebook.py notebooks/16_training.ipynb _build/smoke/16_training.ipynb preset=smoke
+
+check: $(BUILT)
+	$(PY) tools/check_book.py _build/html
+
+notebooks: $(INSTALLED)
+	$(PY) tools/execute_notebooks.py
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+
+bench: $(INSTALLED)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+	$(PY) tests/benchmarks/bench.py
+
+PRESETS ?= tatoeba-small multi30k-tiny
+SEEDS   ?= 1 2 3
+
+gpu: $(INSTALLED)
+	$(PY) tools/record_runs.py $(PRESETS) --seeds $(SEEDS)
+
+clean:
+	rm -rf _build .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
