@@ -13,7 +13,11 @@ from typing import Any
 
 import torch
 
+from transformer import __version__
 from transformer.training.checkpoint import write_atomically
+
+#: The runs that the pages of the book draw from, one record each.
+RUNS = Path(__file__).parent / "runs"
 
 LIBRARIES = ("torch", "numpy", "accelerate", "tokenizers", "sacrebleu", "safetensors")
 
@@ -57,29 +61,53 @@ def read_record(path: Path | str) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: if there is none.
-        ValueError: if the file is not JSON.
+        ValueError: if the file is not JSON, or holds something else than one object.
 
     Paper: not in the paper
     """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not a recorded run: {error}") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"{path} is not a recorded run: it holds a {type(record).__name__}")
+    return record
+
+
+def recorded_runs(folder: Path | str = RUNS) -> dict[str, dict[str, Any]]:
+    """Read all recorded runs of a folder.
+
+    Args:
+        folder: holds one ``NAME.json`` a run; the package's own records by default.
+
+    Returns:
+        The records by name, in alphabetical order; none if there is no such folder.
+
+    Raises:
+        ValueError: if a file is not a recorded run.
+
+    Paper: not in the paper
+    """
+    return {path.stem: read_record(path) for path in sorted(Path(folder).glob("*.json"))}
 
 
 def _code_version() -> str:
-    """Return the package's version and, in a git checkout, the commit."""
+    """Return the package's version and, in a git checkout of it, the commit."""
+    # An environment inside somebody else's repository is no checkout of this package.
+    if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
+        return __version__
+    commit = _git("describe", "--always", "--dirty", "--abbrev=12")
+    return __version__ if commit is None else f"{__version__} ({commit})"
+
+
+def _git(*arguments: str) -> str | None:
+    """What git says about this folder; None if there is no git, or nothing to say."""
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
     try:
-        version = importlib.metadata.version("transformer-book")
-    except importlib.metadata.PackageNotFoundError:
-        version = "not installed"
-    folder = Path(__file__).parent
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        commit = subprocess.run(command, capture_output=True, text=True, timeout=10)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
-        return version
-    return f"{version} ({commit.stdout.strip()})" if commit.returncode == 0 else version
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None
 
 
 def _cpu_name() -> str:

@@ -3,11 +3,13 @@
 Paper: sections 5 and 6.1
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -15,6 +17,7 @@ from transformer.data.batching import EncodedPairs, TokenBatches, encode_pairs
 from transformer.data.corpora import Corpus, Split, load_corpus
 from transformer.data.tokenizer import Tokenizer
 from transformer.experiments.record import describe_environment, write_record
+from transformer.inference.device import device_label
 from transformer.inference.metrics import Score, bleu, chrf
 from transformer.inference.translator import Translator
 from transformer.model.transformer import Transformer
@@ -56,15 +59,17 @@ class TranslationRun:
         tensorboard: bool = False,
         progress: bool | None = None,
     ):
-        self.preset, self.folder = preset, Path(folder)
+        self.folder = Path(folder)
         self._require_own_folder()
         self.corpus = load_corpus(preset.corpus, data_dir) if corpus is None else corpus
+        self.preset = preset = replace(preset, corpus=self.corpus.name)
         train = _first(self.corpus.train, preset.train_pairs)
         self.tokenizer = self._tokenizer(train)
 
         training = preset.training
         torch.manual_seed(training.seed)
         self.model = Transformer(replace(preset.model, vocab_size=self.tokenizer.vocab_size))
+        self.translator = Translator(self.model, self.tokenizer)
         limits = [training.max_length]
         if preset.model.positions == "learned":
             limits.append(preset.model.max_length)
@@ -72,17 +77,29 @@ class TranslationRun:
         self.batches = TokenBatches(
             encode_pairs(self.tokenizer, train), training.batch_tokens, training.seed, longest
         )
-        self.validation = encode_pairs(self.tokenizer, self.corpus.validation)
+        self.validation = self._fitting("validation", self.corpus.validation)
+        tests = {
+            name: _first(self._fitting(name, split), preset.test_pairs)
+            for name, split in self.corpus.splits.items()
+            if name not in ("train", "validation")
+        }
+        #: Scored at the end, every test split, or validation where there is none.
+        self.tests: dict[str, Split] = tests or {"validation": self.validation}
+        validation = encode_pairs(self.tokenizer, self.validation)
         self.trainer = Trainer(
             self.model,
             self.batches,
             training,
             self.folder,
-            validation=_batches_of_all(self.validation, training.batch_tokens),
+            validation=_batches_of_all(validation, training.batch_tokens),
             score=self._validation_bleu if preset.score_pairs else None,
             tensorboard=tensorboard,
             progress=progress,
         )
+        # Not before: a run that cannot start leaves nothing behind.
+        if self.trainer.accelerator.is_main_process and not self.trainer.step:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.tokenizer.save(self.folder / "tokenizer.json")
 
     def describe(self) -> str:
         """Say what the run will do, on what, and how long that takes on this machine.
@@ -121,10 +138,7 @@ class TranslationRun:
 
         Paper: section 5.2
         """
-        device = self.trainer.accelerator.device
-        if device.type == "cuda":
-            return torch.cuda.get_device_name(device)
-        return f"{device.type}, {torch.get_num_threads()} threads"
+        return device_label(self.trainer.accelerator.device)
 
     def train(self) -> bool:
         """Train; return False if a signal ended it early (call again to go on).
@@ -150,16 +164,11 @@ class TranslationRun:
         """
         paths = self.trainer.checkpoints()
         metrics = []
-        for weights in ("last", "averaged"):
-            if weights == "averaged":
-                self.model.load_state_dict(average_checkpoints(paths))
-            translator = Translator(self.model, self.tokenizer)
-            for split_name, split in self.corpus.splits.items():
-                if split_name in ("train", "validation"):
-                    continue
-                split = _first(split, self.preset.test_pairs)
+        for weights, used in (("last", paths[-1:]), ("averaged", paths)):
+            self.model.load_state_dict(average_checkpoints(used))
+            for split_name, split in self.tests.items():
                 for beam_size in sorted({1, self.preset.beam_size}):
-                    for score in evaluate(translator, split, beam_size, self.preset.alpha):
+                    for score in evaluate(self.translator, split, beam_size, self.preset.alpha):
                         result = dict(
                             split=split_name,
                             pairs=len(split),
@@ -176,6 +185,7 @@ class TranslationRun:
             seed=self.preset.training.seed,
             corpus=dict(
                 name=self.corpus.name,
+                languages=[self.corpus.source_language, self.corpus.target_language],
                 licence=self.corpus.licence,
                 sha256=self.corpus.checksum,
                 pairs={name: len(split) for name, split in self.corpus.splits.items()},
@@ -194,39 +204,69 @@ class TranslationRun:
         return record
 
     def _samples(self, count: int = 8) -> list[dict[str, str]]:
-        split = _first(self.corpus.splits.get("test", self.corpus.validation), count)
-        translations = Translator(self.model, self.tokenizer).translate(split.source)
+        split = _first(next(iter(self.tests.values())), count)
+        preset = self.preset
+        translations = self.translator.translate(split.source, preset.beam_size, preset.alpha)
         return [
             dict(source=source, reference=reference, translation=translation)
             for (source, reference), translation in zip(split, translations, strict=True)
         ]
 
     def _validation_bleu(self, model: nn.Module) -> dict[str, float]:
-        split = _first(self.corpus.validation, self.preset.score_pairs)
-        translations = Translator(model, self.tokenizer).translate(split.source, beam_size=1)
+        split = _first(self.validation, self.preset.score_pairs)
+        translations = self.translator.translate(split.source, beam_size=1)
         return {"bleu": bleu(translations, split.target).score}
 
     def _tokenizer(self, train: Split) -> Tokenizer:
-        path = self.folder / "tokenizer.json"
-        if path.exists():
-            return Tokenizer.load(path)
-        tokenizer = Tokenizer.train([*train.source, *train.target], self.preset.model.vocab_size)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        tokenizer.save(path)
+        size = self.preset.model.vocab_size
+        if not (self.folder / "state.pt").exists():
+            return Tokenizer.train([*train.source, *train.target], size)
+        tokenizer = Tokenizer.load(self.folder / "tokenizer.json")
+        if tokenizer.vocab_size != size:
+            raise ValueError(
+                f"{self.folder} holds a run of another configuration "
+                f"(vocab_size: {tokenizer.vocab_size} there, {size} here)"
+            )
         return tokenizer
+
+    def _fitting(self, name: str, split: Split) -> Split:
+        """A split without the sentences that the model refuses; a warning says how many."""
+        longest = self.preset.model.max_length
+        pairs = encode_pairs(self.tokenizer, split)
+        fits = np.maximum(pairs.source.lengths(), pairs.target.lengths()) <= longest
+        if fits.all():
+            return split
+        notice = f"{name}: left out {len(fits) - fits.sum()} of {len(fits)} pairs"
+        if not fits.any():
+            raise ValueError(f"{notice}, all with more than {longest} tokens (max_length)")
+        warnings.warn(f"{notice} with more than {longest} tokens (max_length)", stacklevel=3)
+        kept = [pair for pair, fit in zip(split, fits, strict=True) if fit]
+        return Split([source for source, _ in kept], [target for _, target in kept])
 
     def _require_own_folder(self) -> None:
         if self.folder.is_file():
             raise FileExistsError(f"{self.folder} is a file, a folder is needed")
-        own = ("tokenizer.json", "state.pt", "curve.jsonl")
-        if self.folder.is_dir():
-            names = [path.name for path in self.folder.iterdir()]
-            if names and not any(name in names for name in own):
-                raise FileExistsError(f"{self.folder} exists and holds no training run")
+        if not self.folder.is_dir() or (self.folder / "state.pt").exists():
+            return
+        # A run that was killed before its first checkpoint leaves these. So does nothing else: a
+        # folder with a trained model has a tokenizer.json as well.
+        own = ("tokenizer.json", "curve.jsonl", "checkpoints", "tensorboard")
+        names = sorted(path.name for path in self.folder.iterdir())
+        strange = [name for name in names if name not in own and not name.endswith(".tmp")]
+        if strange:
+            raise FileExistsError(
+                f"{self.folder} exists and holds no training run, but {strange[0]}; "
+                f"choose another folder"
+            )
 
 
 def evaluate(
-    translator: Translator, split: Split, beam_size: int = 4, alpha: float = 0.6
+    translator: Translator,
+    split: Split,
+    beam_size: int = 4,
+    alpha: float = 0.6,
+    batch_size: int = 64,
+    progress: bool = False,
 ) -> list[Score]:
     """Translate a split and return BLEU and chrF, with their signatures.
 
@@ -235,10 +275,14 @@ def evaluate(
         split: pairs of text.
         beam_size: 1 is greedy search.
         alpha: length penalty.
+        batch_size: sentences to translate at once; the result does not depend on it.
+        progress: show a progress bar.
 
     Paper: section 6.1, Table 2
     """
-    translations = translator.translate(split.source, beam_size=beam_size, alpha=alpha)
+    translations = translator.translate(
+        split.source, beam_size, alpha, batch_size, progress=progress
+    )
     return [bleu(translations, split.target), chrf(translations, split.target)]
 
 

@@ -1,0 +1,50 @@
+"""``transformer average``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transformer.cli.frame import app
+
+
+@app.command()
+def average(
+    source: Annotated[
+        list[Path], typer.Argument(metavar="PATH", help="Folder of a run, or its weight files.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            show_default="RUN/average-LAST",
+            help="Folder of the averaged model.",
+        ),
+    ] = None,
+    last: Annotated[int, typer.Option(help="How many checkpoints of a run.")] = 5,
+    half: Annotated[bool, typer.Option("--half", help="Store as float16: half the size.")] = False,
+) -> None:
+    """Average checkpoints into one model.
+
+    The last few of a run, or those that are named. The result is a folder for --model.
+
+    \b
+    Examples:
+      transformer average runs/tatoeba-small --last 10
+      transformer average runs/smoke/checkpoints/step-000000{20,40}.safetensors -o averaged
+    """
+    from transformer.experiments.averaging import average_model, last_checkpoints
+    from transformer.training.checkpoint import save_pretrained
+
+    checkpoints = source
+    if len(source) == 1 and not source[0].is_file():
+        checkpoints = last_checkpoints(source[0], last)
+        output = output or source[0] / f"average-{last}"
+    if output is None:
+        raise ValueError("--output must name a folder when checkpoints are named one by one")
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise FileExistsError(f"{output} exists; choose another --output")
+    save_pretrained(*average_model(checkpoints), output, half)
+    typer.echo(f"{output}: the mean of {', '.join(path.stem for path in checkpoints)}")

@@ -1,0 +1,113 @@
+"""``transformer corpora`` and ``transformer info``."""
+
+import platform
+from dataclasses import fields, is_dataclass
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+
+from transformer import __version__
+from transformer.cli.frame import DataDir, app
+
+
+@app.command()
+def corpora(data_dir: DataDir = None) -> None:
+    """List the corpora and say which are at hand.
+
+    Those that are not come from the network or from a folder of yours.
+
+    \b
+    Example:
+      transformer corpora --data-dir ~/corpora
+    """
+    from transformer.data.catalogue import corpus_catalogue
+
+    rows = [("NAME", "LANGUAGES", "AT HAND", "FROM", "LICENCE")]
+    for entry in corpus_catalogue(data_dir):
+        at_hand = "yes" if entry.at_hand else "no"
+        rows.append((entry.name, entry.languages, at_hand, entry.origin, entry.licence))
+    _table(rows)
+
+
+@app.command()
+def info(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="A preset or a model.", show_default="this installation"
+        ),
+    ] = None,
+) -> None:
+    """Show versions and presets, or one preset or model.
+
+    \b
+    Examples:
+      transformer info
+      transformer info wmt14-base
+      transformer info runs/smoke
+    """
+    from transformer.training.presets import PRESETS
+
+    if name is None:
+        _installation()
+    elif name in PRESETS:
+        preset = PRESETS[name]
+        _size(preset.model)
+        _fields(preset)
+    else:
+        from transformer.inference.translator import Translator
+
+        config = Translator.from_pretrained(name).model.config
+        _size(config)
+        _fields(config)
+
+
+def _installation() -> None:
+    from transformer.experiments.record import LIBRARIES
+    from transformer.inference.device import choose_device, device_label
+    from transformer.inference.pretrained import shipped_names
+    from transformer.training.presets import PRESETS
+
+    _table(
+        [
+            ("transformer-book", __version__),
+            ("python", platform.python_version()),
+            *((library, metadata.version(library)) for library in LIBRARIES),
+            ("device", device_label(choose_device())),
+            ("models", ", ".join(shipped_names()) or "none"),
+            ("presets", ", ".join(PRESETS)),
+        ]
+    )
+
+
+def _size(config: Any) -> None:
+    import torch
+
+    from transformer.model.transformer import Transformer
+
+    with torch.device("meta"):  # shapes without memory
+        count = Transformer(config).num_parameters()
+    typer.echo(f"parameters  {count:,} ({4 * count / 1e6:,.1f} MB as float32)")
+
+
+def _fields(settings: Any) -> None:
+    """Print every field of a dataclass, those inside it in a block of their own."""
+    inner = [f.name for f in fields(settings) if is_dataclass(getattr(settings, f.name))]
+    own = [f.name for f in fields(settings) if f.name not in inner]
+    _table([(name, _as_set(getattr(settings, name))) for name in own])
+    for name in inner:
+        typer.echo(f"\n{name}:")
+        _fields(getattr(settings, name))
+
+
+def _as_set(value: Any) -> str:
+    """A value in the words that ``--set`` reads."""
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def _table(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        typer.echo("  ".join([*cells, row[-1]]))

@@ -1,0 +1,85 @@
+"""``transformer train``."""
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transformer.cli.frame import DataDir, File, app, file_pair
+
+
+@app.command()
+def train(
+    preset: Annotated[str, typer.Argument(metavar="PRESET", help="See: transformer info.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            show_default="runs/PRESET",
+            help="Folder of the run. A run that stopped there goes on.",
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="Change a field; can be repeated."),
+    ] = None,
+    data_dir: DataDir = None,
+    source_file: File = None,
+    target_file: File = None,
+    valid_source_file: File = None,
+    valid_target_file: File = None,
+    test_source_file: File = None,
+    test_target_file: File = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write curves for TensorBoard.")
+    ] = False,
+) -> None:
+    """Train a model by a preset and evaluate it.
+
+    It learns from the preset's corpus, or from your own text: two files whose lines translate one
+    another. Ctrl-C saves and stops; the same command goes on from there. The trained model lies in
+    DIR/model, the recorded run in DIR/run.json.
+
+    \b
+    Examples:
+      transformer train smoke
+      transformer train tatoeba-small --set d_model=128 --set max_steps=2000
+      transformer train tatoeba-small --source-file text.en --target-file text.de -o runs/mine
+      accelerate launch -m transformer.cli train wmt14-base
+    """
+    from transformer.data.corpora import corpus_from_files
+    from transformer.experiments.translation import TranslationRun
+    from transformer.training.overrides import parse_changes
+    from transformer.training.presets import get_preset
+
+    recipe = get_preset(preset)
+    recipe = recipe.with_changes(**parse_changes(recipe, changes or []))
+    files = file_pair("", source_file, target_file)
+    held_out = (
+        file_pair("valid-", valid_source_file, valid_target_file),
+        file_pair("test-", test_source_file, test_target_file),
+    )
+    if files is None and any(held_out):
+        raise ValueError("files for validation or test need --source-file and --target-file")
+    run = TranslationRun(
+        recipe,
+        output or Path("runs") / preset,
+        data_dir,
+        corpus=None if files is None else corpus_from_files(files, *held_out),
+        tensorboard=tensorboard,
+    )
+    say = typer.echo if run.trainer.accelerator.is_main_process else lambda line: None
+    say(run.describe())
+    if not run.train():
+        say(
+            f"stopped at step {run.trainer.step:,} of {recipe.training.max_steps:,}, all saved in "
+            f"{run.folder}; the same command goes on from there"
+        )
+        raise typer.Exit(128 + (run.trainer.stopped_by or signal.SIGINT))
+    run.trainer.accelerator.end_training()
+    if run.trainer.accelerator.is_main_process:
+        run.finish(say)
+        say(f"model: {run.folder / 'model'}, record: {run.folder / 'run.json'}")

@@ -1,0 +1,112 @@
+"""``transformer translate`` and ``transformer evaluate``."""
+
+import os
+import stat
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from transformer.cli.frame import (
+    DEFAULT_MODEL,
+    Alpha,
+    BatchSize,
+    BeamSize,
+    DataDir,
+    Device,
+    File,
+    Model,
+    app,
+    file_pair,
+)
+
+
+@app.command()
+def translate(
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TEXT", show_default="standard input, a sentence a line"),
+    ] = None,
+    model: Model = DEFAULT_MODEL,
+    beam_size: BeamSize = 4,
+    alpha: Alpha = 0.6,
+    batch_size: BatchSize = 64,
+    device: Device = None,
+) -> None:
+    """Translate sentences, or standard input.
+
+    One line comes out for every line that goes in. Standard input is translated in portions of
+    the batch size; with --batch-size 1 every line is answered at once.
+
+    \b
+    Examples:
+      transformer translate "Where is the train station?"
+      transformer translate --model runs/smoke < text.en > text.de
+    """
+    from transformer.inference.device import choose_device
+    from transformer.inference.stream import decoded_lines, translate_lines
+    from transformer.inference.translator import Translator
+
+    translator = Translator.from_pretrained(model, choose_device(device))
+    lines, at_once = text or decoded_lines(sys.stdin.buffer), batch_size
+    if not text and sys.stdin.isatty():
+        typer.echo("a sentence a line; Ctrl-D ends", err=True)
+        at_once = 1
+    elif not text and _is_file(sys.stdin):
+        at_once = 32 * batch_size  # nobody waits for a line: sort by length over more of them
+    options = dict(beam_size=beam_size, alpha=alpha, batch_size=batch_size)
+    for translation in translate_lines(translator, lines, at_once, **options):
+        typer.echo(translation)
+
+
+def _is_file(stream: Any) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except OSError:
+        return False
+
+
+@app.command()
+def evaluate(
+    model: Model = DEFAULT_MODEL,
+    corpus: Annotated[
+        str | None, typer.Option(help="See: transformer corpora.", show_default="tatoeba-en-de")
+    ] = None,
+    split: Annotated[str, typer.Option(help="Which part of the corpus.")] = "test",
+    source_file: File = None,
+    target_file: File = None,
+    beam_size: BeamSize = 4,
+    alpha: Alpha = 0.6,
+    batch_size: BatchSize = 64,
+    device: Device = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print BLEU and chrF of a model on a test set.
+
+    The signature behind each score says how sacreBLEU computed it.
+
+    \b
+    Examples:
+      transformer evaluate --model runs/smoke --corpus tatoeba-en-de --split test
+      transformer evaluate --source-file test.en --target-file test.de --beam-size 1
+    """
+    from transformer.data.corpora import load_corpus, load_parallel_files
+    from transformer.experiments.translation import evaluate as scores_of
+    from transformer.inference.device import choose_device
+    from transformer.inference.translator import Translator
+
+    files = file_pair("", source_file, target_file)
+    if files is not None and corpus is not None:
+        raise ValueError("give --corpus or files, not both")
+    translator = Translator.from_pretrained(model, choose_device(device))
+    if files is not None:
+        name, pairs = str(files[0]), load_parallel_files(*files)
+    else:
+        splits = load_corpus(corpus or DEFAULT_MODEL, data_dir).splits
+        if split not in splits:
+            raise ValueError(f"split must be one of {', '.join(splits)}, got {split!r}")
+        name, pairs = f"{corpus or DEFAULT_MODEL} {split}", splits[split]
+    typer.echo(f"{model} on {name}: {len(pairs):,} pairs, beam {beam_size}, alpha {alpha}")
+    shown = sys.stderr.isatty()
+    for score in scores_of(translator, pairs, beam_size, alpha, batch_size, progress=shown):
+        typer.echo(str(score))

@@ -1,0 +1,188 @@
+"""Toy tasks: sequences of symbols to reverse, copy or sort, small enough to learn in seconds.
+
+They have right answers, so that a model can be said to solve them, and no words, so that nothing
+is learned but what the architecture can do.
+
+Paper: not in the paper (its smallest experiment trains for hours on eight GPUs)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from transformer.data.batching import Batch
+from transformer.inference.decoding import greedy_search
+from transformer.model.config import TransformerConfig
+from transformer.training.loss import TranslationLoss
+from transformer.training.schedule import learning_rate
+
+PAD, BOS, EOS = 0, 1, 2
+FIRST_SYMBOL = 3
+
+
+@dataclass(frozen=True)
+class ToyTask:
+    """A rule from one sequence of symbols to another.
+
+    Args:
+        rule: takes the symbols of one source, an integer array, and returns those of its target.
+        symbols: how many different symbols there are; their ids start at 3.
+        shortest: least number of symbols in a source.
+        longest: largest number of symbols in a source.
+
+    Paper: not in the paper
+    """
+
+    rule: Callable[[np.ndarray], np.ndarray]
+    symbols: int = 12
+    shortest: int = 4
+    longest: int = 10
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids, that is the symbols, padding, begin and end.
+
+        Paper: not in the paper
+        """
+        return FIRST_SYMBOL + self.symbols
+
+    def batch(self, size: int, seed: int, length: int | None = None) -> Batch:
+        """Draw ``size`` pairs; the same seed draws the same pairs.
+
+        Args:
+            size: number of pairs.
+            seed: of the draw.
+            length: of every source; random between ``shortest`` and ``longest`` if None.
+
+        Paper: not in the paper
+        """
+        random = np.random.default_rng(seed)
+        low, high = (self.shortest, self.longest) if length is None else (length, length)
+        lengths = random.integers(low, high + 1, size)
+        sources = [random.integers(FIRST_SYMBOL, self.vocab_size, n) for n in lengths]
+        targets = [np.asarray(self.rule(source)).tolist() for source in sources]
+        source = _pad([[*source.tolist(), EOS] for source in sources])
+        return Batch(
+            source,
+            _pad([[BOS, *target] for target in targets]),
+            _pad([[*target, EOS] for target in targets]),
+            int((source != PAD).sum()),
+            sum(len(target) + 1 for target in targets),
+        )
+
+
+REVERSE = ToyTask(lambda symbols: symbols[::-1])
+COPY = ToyTask(lambda symbols: symbols)
+SORT = ToyTask(np.sort)
+
+
+def toy_config(task: ToyTask, **changes: object) -> TransformerConfig:
+    """Make a configuration that learns a toy task in seconds: 1 layer, d_model 64, 4 heads.
+
+    Args:
+        task: its vocabulary is the model's.
+        changes: fields to set otherwise.
+
+    Paper: not in the paper
+    """
+    small = dict(d_model=64, d_ff=128, num_heads=4, num_layers=1, dropout=0.0)
+    return TransformerConfig.from_dict(dict(vocab_size=task.vocab_size) | small | changes)
+
+
+def train_toy(
+    model: nn.Module,
+    task: ToyTask,
+    steps: int = 300,
+    batch_size: int = 64,
+    seed: int = 0,
+    rate: float | Callable[[int], float] | None = None,
+    warmup_steps: int = 100,
+    epsilon: float = 0.0,
+) -> np.ndarray:
+    """Train a model on fresh pairs and return the loss of each step, in nats a token.
+
+    Args:
+        model: trained in place, and left in evaluation mode.
+        task: where pairs come from; no pair is drawn twice on purpose.
+        steps: optimiser steps.
+        batch_size: pairs a step.
+        seed: of the pairs. Seed the weights before the model is made.
+        rate: a constant learning rate, or a function of the step, counted from 1; None takes
+            Eq. (3).
+        warmup_steps: of Eq. (3).
+        epsilon: label smoothing.
+
+    Paper: section 5
+    """
+    objective = TranslationLoss(model, epsilon)
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    model.train()
+    losses = []
+    for step in range(1, steps + 1):
+        batch = task.batch(batch_size, seed=seed * 1_000_000 + step)
+        if rate is None:
+            now = learning_rate(step, model.config.d_model, warmup_steps)
+        else:
+            now = rate(step) if callable(rate) else rate
+        for group in optimizer.param_groups:
+            group["lr"] = now
+        total, _ = objective(batch.source, batch.target_input, batch.labels)
+        loss = total / batch.num_target_tokens
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    model.eval()
+    return np.array(losses)
+
+
+def exact_match(
+    model: nn.Module, task: ToyTask, size: int = 200, seed: int = -1, length: int | None = None
+) -> float:
+    """Return the share of new sources whose greedy translation is right in every symbol.
+
+    Args:
+        model: the model.
+        task: where sources come from.
+        size: number of sources.
+        seed: of the sources; negative ones are never used in training.
+        length: of every source; random if None.
+
+    Paper: not in the paper
+    """
+    batch = task.batch(size, seed=10**12 - seed, length=length)
+    longest = batch.labels.size(1) + 5
+    right = 0
+    hypotheses = greedy_search(model, batch.source, longest)
+    for labels, found in zip(batch.labels, hypotheses, strict=True):
+        wanted = [token for token in labels.tolist() if token not in (PAD, EOS)]
+        right += found.tokens == wanted
+    return right / size
+
+
+@torch.no_grad()
+def teacher_forced_accuracy(
+    model: nn.Module, task: ToyTask, size: int = 200, seed: int = -1
+) -> float:
+    """Return the share of target tokens that are guessed right, given the true ones before.
+
+    Args:
+        model: a model that maps (source, target) to logits.
+        task: where pairs come from.
+        size: number of pairs.
+        seed: of the pairs; negative ones are never used in training.
+
+    Paper: section 3.1
+    """
+    batch = task.batch(size, seed=10**12 - seed)
+    guess = model(batch.source, batch.target_input).argmax(dim=-1)
+    real = batch.labels != PAD
+    return (guess == batch.labels)[real].float().mean().item()
+
+
+def _pad(rows: list[list[int | np.integer]]) -> Tensor:
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])
