@@ -18,7 +18,7 @@ def main() -> None:
     setup()
     translator = Translator.from_pretrained("tatoeba-en-de")
     maps = translator.attention(SENTENCE)
-    curve = recorded_runs()["tatoeba-small"]["curve"]
+    curve = recorded_runs()["tatoeba-small-seed1"]["curve"]
 
     fig, (left, right) = figure(1, 2, height=4.4, width=11, width_ratios=(1.15, 1))
     blues = LinearSegmentedColormap.from_list("blues", ["white", COLOURS["blue"]])
