@@ -140,7 +140,7 @@ def _presets() -> list[Preset]:
                 warmup_steps=2000,
                 validate_every=500,
                 save_every=250,
-                keep_last=10,
+                keep_last=5,
             ),
         ),
         # Transformer-Tiny of Wu et al. 2021, who train with a peak rate of 5e-3.
