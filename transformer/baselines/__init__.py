@@ -1,0 +1,8 @@
+"""What the paper compares with, behind the same methods as the Transformer.
+
+Paper: section 2
+"""
+
+from transformer.baselines.recurrent import RecurrentConfig, RecurrentTranslator
+
+__all__ = ["RecurrentConfig", "RecurrentTranslator"]

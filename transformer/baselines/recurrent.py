@@ -1,0 +1,235 @@
+"""A recurrent translator, with attention or with the fixed-length bottleneck that it removed.
+
+It offers what training and search ask of a model (``encode``, ``decoder_states``,
+``output_weight``, ``start_decoding``, ``decode_next``), so everything that runs on the
+Transformer runs on it too.
+
+Paper: sections 1 and 2 (recurrent encoder-decoders), 3.2.1 (additive attention)
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from transformer.model.attention import AdditiveAttention
+from transformer.model.masks import padding_mask
+
+
+@dataclass(frozen=True)
+class RecurrentConfig:
+    """Sizes of a :class:`RecurrentTranslator`.
+
+    Args:
+        vocab_size: number of tokens V, source and target together.
+        d_model: size of embeddings and of the decoder's state; each direction of the encoder has
+            half of it.
+        attention: let the decoder attend to every source position at every step. False gives it
+            one vector for the whole source, however long that is.
+        dropout: on embeddings and on what the output matrix reads.
+        pad_id: id of padding.
+        bos_id: id that begins a decoder input.
+        eos_id: id that ends a sentence.
+
+    Raises:
+        ValueError: if a size is not positive, ``d_model`` is odd, or ``dropout`` is outside [0, 1).
+
+    Paper: not in the paper (it quotes others' recurrent models)
+    """
+
+    vocab_size: int
+    d_model: int = 256
+    attention: bool = True
+    dropout: float = 0.0
+    pad_id: int = 0
+    bos_id: int = 1
+    eos_id: int = 2
+
+    def __post_init__(self):
+        for name in ("vocab_size", "d_model"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.d_model % 2:
+            raise ValueError(f"d_model must be even, got {self.d_model}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
+
+
+@dataclass
+class RecurrentState:
+    """Where each row of a search stands: its hidden state and the source that it reads.
+
+    Paper: not in the paper
+    """
+
+    hidden: Float[Tensor, "rows d_model"]
+    memory: Float[Tensor, "rows S d_model"]
+    mask: Bool[Tensor, "rows 1 S"]
+
+    def reorder(self, rows: Int[Tensor, "kept"]) -> None:
+        """Let row i continue the sequence that row ``rows[i]`` holds now.
+
+        Paper: section 6.1 (beam search)
+        """
+        self.hidden, self.memory = self.hidden[rows], self.memory[rows]
+        self.mask = self.mask[rows]
+
+
+class RecurrentTranslator(nn.Module):
+    """A bidirectional GRU reads the source, a GRU writes the target, one token after another.
+
+    At each step the decoder gets the last token and a *context*. With attention, the context is a
+    mean of all encoder states under weights that a small network computes from the decoder's last
+    state: it is trained with the rest. Without, it is the encoder's two final states, the same at
+    every step. All else is equal, so that the difference between the two is attention.
+
+    Args:
+        config: sizes, and whether to attend.
+
+    Paper: section 3.2.1 (additive attention, in the model that it was made for)
+    """
+
+    def __init__(self, config: RecurrentConfig):
+        super().__init__()
+        self.config = config
+        d = config.d_model
+        self.embedding = nn.Embedding(config.vocab_size, d)
+        self.encoder = nn.GRU(d, d // 2, batch_first=True, bidirectional=True)
+        self.first_state = nn.Linear(d, d)
+        self.attention = AdditiveAttention(d, d, d) if config.attention else None
+        self.cell = nn.GRUCell(2 * d, d)
+        self.readout = nn.Linear(3 * d, d)
+        self.dropout = nn.Dropout(config.dropout)
+        # As in our Transformer: rows of norm 1, since the matrix is the output projection too.
+        nn.init.normal_(self.embedding.weight, std=d**-0.5)
+
+    @property
+    def output_weight(self) -> Float[Tensor, "V d_model"]:
+        """The output projection, shared with the embeddings.
+
+        Paper: section 3.4
+        """
+        return self.embedding.weight
+
+    def forward(
+        self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T V"]:
+        """Return the logits of the next token at every target position.
+
+        Args:
+            source: source ids, right-padded, no row all padding.
+            target: target ids shifted right: ``bos_id`` first.
+
+        Paper: section 1
+        """
+        return self.decode(target, self.encode(source), source)
+
+    def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S d_model"]:
+        """Read the source in both directions; padding is not read and gets zeros.
+
+        Paper: section 1
+        """
+        lengths = (source != self.config.pad_id).sum(dim=1)
+        packed = pack_padded_sequence(
+            self._embed(source), lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        memory, _ = self.encoder(packed)
+        return pad_packed_sequence(memory, batch_first=True, total_length=source.size(1))[0]
+
+    def decode(
+        self,
+        target: Int[Tensor, "B T"],
+        memory: Float[Tensor, "B S d_model"],
+        source: Int[Tensor, "B S"],
+    ) -> Float[Tensor, "B T V"]:
+        """Return the logits at every target position, given the encoder's output.
+
+        Paper: section 1
+        """
+        return F.linear(self.decoder_states(target, memory, source), self.output_weight)
+
+    def decoder_states(
+        self,
+        target: Int[Tensor, "B T"],
+        memory: Float[Tensor, "B S d_model"],
+        source: Int[Tensor, "B S"],
+        maps: list[Tensor] | None = None,
+    ) -> Float[Tensor, "B T d_model"]:
+        """Write the target with the true tokens as input: T steps, each waiting for the last.
+
+        Args:
+            target: target ids shifted right.
+            memory: what :meth:`encode` returned.
+            source: the source ids, for their padding mask.
+            maps: a list to append each step's attention weights (B, 1, S) to.
+
+        Paper: section 1
+        """
+        state = self._state(memory, source)
+        embedded = self._embed(target)
+        steps = [self._step(embedded[:, t], state, maps) for t in range(target.size(1))]
+        return torch.stack(steps, dim=1)
+
+    def start_decoding(
+        self, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
+    ) -> RecurrentState:
+        """Encode the source for ``beam_size`` outputs of each sentence.
+
+        ``max_length`` is not needed: a recurrent state does not grow.
+
+        Paper: section 6.1
+        """
+        state = self._state(self.encode(source), source)
+        state.reorder(torch.arange(len(source), device=source.device).repeat_interleave(beam_size))
+        return state
+
+    def decode_next(
+        self, tokens: Int[Tensor, "rows"], state: RecurrentState
+    ) -> Float[Tensor, "rows V"]:
+        """Feed the newest token of each row and return the logits of the one after it.
+
+        Paper: section 6.1
+        """
+        return F.linear(self._step(self._embed(tokens), state), self.output_weight)
+
+    def num_parameters(self) -> int:
+        """Count the parameters.
+
+        Paper: Table 3, last column
+        """
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def _embed(self, ids: Tensor) -> Tensor:
+        return self.dropout(self.embedding(ids) * self.config.d_model**0.5)
+
+    def _state(self, memory: Tensor, source: Tensor) -> RecurrentState:
+        mask = padding_mask(source, self.config.pad_id)[:, 0]
+        hidden = torch.tanh(self.first_state(self._summary(memory, mask)))
+        return RecurrentState(hidden, memory, mask)
+
+    def _summary(self, memory: Tensor, mask: Tensor) -> Tensor:
+        """The state of each direction after it has read everything, side by side: (rows, d)."""
+        forward, backward = memory.chunk(2, dim=-1)
+        last = mask.sum(dim=-1) - 1  # (rows, 1)
+        end = forward.gather(1, last[..., None].expand(-1, -1, forward.size(-1)))[:, 0]
+        return torch.cat([end, backward[:, 0]], dim=-1)
+
+    def _step(
+        self, embedded: Tensor, state: RecurrentState, maps: list[Tensor] | None = None
+    ) -> Tensor:
+        """Advance ``state`` by one token and return what the output matrix reads: (rows, d)."""
+        if self.attention is None:
+            context = self._summary(state.memory, state.mask)
+        else:
+            context, weights = self.attention(
+                state.hidden[:, None], state.memory, state.memory, state.mask, need_weights=True
+            )
+            context = context[:, 0]
+            if maps is not None:
+                maps.append(weights)
+        state.hidden = self.cell(torch.cat([embedded, context], dim=-1), state.hidden)
+        features = torch.cat([state.hidden, context, embedded], dim=-1)
+        return self.dropout(torch.tanh(self.readout(features)))

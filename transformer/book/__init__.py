@@ -1,0 +1,26 @@
+"""What the chapters need beside the model: one look for figures, source that is shown from the
+file itself, maps to explore, tables, and exercises that say what is wrong.
+
+Paper: not in the paper: the means by which the book shows it
+"""
+
+from transformer.book.exercises import check, check_function
+from transformer.book.figures import figure, name_line, plot_runs, ramp, setup
+from transformer.book.interactive import AttentionMap
+from transformer.book.source import show_source
+from transformer.book.tables import Table, comparison, significant
+
+__all__ = [
+    "AttentionMap",
+    "Table",
+    "check",
+    "check_function",
+    "comparison",
+    "figure",
+    "name_line",
+    "plot_runs",
+    "ramp",
+    "setup",
+    "show_source",
+    "significant",
+]

@@ -1,0 +1,134 @@
+"""The markup and the script of the interactive attention map: no library, no network.
+
+The script finds its own element, draws on a canvas in the page's colours, and follows pointer,
+arrow keys, changes of width and changes of theme. Without scripts the picture inside remains.
+
+Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
+"""
+
+STYLE = """
+.attention-map{max-width:44rem;font:inherit;text-align:left}
+.attention-map canvas{display:block;width:100%;touch-action:pan-y;cursor:crosshair}
+.attention-map canvas:focus-visible{outline:2px solid currentColor;outline-offset:3px}
+.attention-map img{max-width:100%;height:auto}
+.attention-map select{font:inherit;color:inherit;background:transparent;
+border:1px solid currentColor;border-radius:4px;padding:.1em .4em;max-width:100%;margin-bottom:.5em}
+.attention-map option{color:#222b33;background:#fff}
+.attention-map output{display:block;min-height:3.2em;margin-top:.4em}
+"""
+
+# Placeholders in capitals between percent signs are filled by interactive.py.
+MARKUP = """<div class="themed attention-map" id="%ID%">
+<style>%STYLE%</style>
+<img alt="%ALT%" src="data:image/png;base64,%PNG%">
+<script type="application/json">%DATA%</script>
+<script>%SCRIPT%</script>
+</div>"""
+
+SCRIPT = """(() => {
+const root = document.querySelector('[id="%ID%"]:not([data-ready])');
+if (!root) return;
+root.dataset.ready = "yes";
+const data = JSON.parse(root.querySelector("script").textContent);
+const bytes = Uint8Array.from(atob(data.weights), c => c.charCodeAt(0));
+const all = new Uint16Array(bytes.buffer), T = data.queries.length, S = data.keys.length;
+let map = 0, row = data.row, column = -1, box = {};
+const weight = (t, s) => all[(map * T + t) * S + s] / 65535;
+
+const canvas = document.createElement("canvas"), label = document.createElement("output");
+canvas.tabIndex = 0;
+canvas.setAttribute("role", "img");
+canvas.setAttribute("aria-label", root.querySelector("img").alt + " Arrow keys move through it.");
+label.setAttribute("aria-live", "polite");
+if (data.names.length > 1) {
+  const select = document.createElement("select");
+  select.setAttribute("aria-label", "Which map");
+  data.names.forEach((name, i) => select.add(new Option(name, i)));
+  select.onchange = () => { map = +select.value; show(); };
+  root.append(select);
+}
+root.querySelector("img").remove();
+root.append(canvas, label);
+
+const channels = colour => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+function draw() {
+  const ink = getComputedStyle(root).color, dark = channels(ink).reduce((a, b) => a + b) > 382;
+  const width = root.clientWidth, ratio = window.devicePixelRatio || 1, c = canvas.getContext("2d");
+  if (!width) return;
+  const size = width < 480 ? 12 : 14, font = weight => weight + size + "px system-ui, sans-serif";
+  c.font = font("600 ");
+  const widest = words => Math.max(...words.map(word => c.measureText(word).width));
+  const left = widest(data.queries) + 14, top0 = size + 10;
+  const long = widest(data.keys), fit = room => Math.min((width - left - 2 - room) / S, 72);
+  const slant = long > fit(0) - 6, w = fit(slant ? c.measureText(data.keys[S - 1]).width * .6 : 0);
+  const h = Math.max(Math.min(w, 34), 8), top = top0 + (slant ? long * .8 : size) + 12;
+  const height = top + h * T + 4;
+  box = { left, top, w, h };
+  canvas.width = width * ratio; canvas.height = height * ratio; canvas.style.height = height + "px";
+  c.scale(ratio, ratio);
+  c.textBaseline = "middle"; c.fillStyle = ink; c.font = font("");
+  c.globalAlpha = .75;
+  c.fillText("key \\u2192", left, top0 / 2);
+  c.textAlign = "right"; c.fillText("query \\u2193", left - 8, Math.max(top - size, top0 / 2));
+  c.globalAlpha = 1;
+  for (let s = 0; s < S; s++) {
+    c.save(); c.font = font(s === column ? "700 " : "");
+    c.translate(left + (s + .5) * w, top - 8);
+    if (slant) c.rotate(-Math.PI / 4);
+    c.textAlign = slant ? "left" : "center"; c.fillText(data.keys[s], 0, slant ? 0 : -size / 2);
+    c.restore();
+  }
+  const accent = dark ? "86,180,233" : "0,90,150";
+  for (let t = 0; t < T; t++) {
+    c.fillStyle = ink; c.font = font(t === row ? "700 " : ""); c.textAlign = "right";
+    c.fillText(data.queries[t], left - 8, top + (t + .5) * h);
+    for (let s = 0; s < S; s++) {
+      const value = weight(t, s);
+      c.fillStyle = `rgba(${accent},${.05 + .95 * value})`;
+      c.fillRect(left + s * w + .5, top + t * h + .5, w - 1, h - 1);
+      if (w >= 34 && h >= 20) {
+        c.textAlign = "center"; c.font = font("");
+        c.fillStyle = value > .5 ? (dark ? "#0b1116" : "#fff") : ink;
+        c.fillText(value.toFixed(2), left + (s + .5) * w, top + (t + .5) * h);
+      }
+    }
+  }
+  c.strokeStyle = ink; c.lineWidth = 2;
+  c.strokeRect(left, top + row * h, S * w, h);
+  c.lineWidth = 3;
+  if (column >= 0) c.strokeRect(left + column * w + 1, top + row * h + 1, w - 2, h - 2);
+}
+function show() {
+  draw();
+  const order = [...Array(S).keys()].sort((a, b) => weight(row, b) - weight(row, a));
+  const even = weight(row, order[0]) - weight(row, order[S - 1]) < 1e-3 && S > 1;
+  const most = even ? "all alike" : order.slice(0, 3)
+    .filter((s, i) => i === 0 || weight(row, s) >= .05)
+    .map(s => `${data.keys[s]} ${weight(row, s).toFixed(2)}`).join(", ");
+  const here = column < 0 ? "" :
+    ` Here: ${data.keys[column]} ${weight(row, column).toFixed(2)}.`;
+  const looks = even ? "looks at" : "looks most at";
+  label.textContent = `Query \\u201c${data.queries[row]}\\u201d ${looks} ${most}.${here}`;
+}
+canvas.onpointermove = canvas.onpointerdown = event => {
+  const at = canvas.getBoundingClientRect();
+  const s = Math.floor((event.clientX - at.left - box.left) / box.w);
+  const t = Math.floor((event.clientY - at.top - box.top) / box.h);
+  if (t < 0 || t >= T || s >= S || (t === row && s === column)) return;
+  row = t; column = Math.max(s, -1); show();
+};
+canvas.onkeydown = event => {
+  const step = {
+    ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
+  }[event.key];
+  if (!step) return;
+  event.preventDefault();
+  row = Math.min(Math.max(row + step[0], 0), T - 1);
+  column = Math.min(Math.max(column + step[1], 0), S - 1);
+  show();
+};
+new ResizeObserver(draw).observe(root);
+new MutationObserver(draw).observe(document.documentElement, { attributes: true });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+show();
+})();"""

@@ -1,0 +1,185 @@
+"""One look for every figure of the book, and one start for every notebook.
+
+Figures keep a white ground on light and on dark pages. The colours have a contrast of at least 3 to
+both, and stay apart for readers who do not tell red from green.
+
+Paper: not in the paper: the style of the book
+"""
+
+import random
+import warnings
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+# A library below asks for notebook widgets as soon as the model is imported. The book has none, on
+# purpose: its pages must work without a kernel.
+warnings.filterwarnings("ignore", message="IProgress not found")
+
+COLOURS = {
+    "blue": "#0072b2",
+    "vermilion": "#d55e00",
+    "green": "#009e73",
+    "purple": "#a05aa8",
+    "ochre": "#a67c00",
+    "grey": "#76808a",
+}
+INK = "#222b33"
+WIDTH = 6.4  # inches; a phone shows it at about half the size, hence the large type
+
+STYLE = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#8a949d",
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.prop_cycle": mpl.cycler(color=list(COLOURS.values())),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 10.0,
+    "axes.titlesize": 12.5,
+    "axes.titleweight": "bold",
+    "figure.dpi": 130,
+    "figure.facecolor": "white",
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
+    "font.size": 11.0,
+    "grid.color": "#e3e7ea",
+    "grid.linewidth": 0.8,
+    "image.cmap": "Blues",
+    "legend.frameon": False,
+    "lines.linewidth": 2.2,
+    "savefig.facecolor": "white",
+    "text.color": INK,
+    "xtick.color": "#4a545d",
+    "ytick.color": "#4a545d",
+}
+
+
+def setup(seed: int = 0) -> None:
+    """Start a notebook: the book's style, fixed seeds, one thread.
+
+    One thread, because sums over several threads are added in another order from machine to
+    machine, and because small tensors are no faster on more.
+
+    Args:
+        seed: for Python's, NumPy's and PyTorch's global generators.
+
+    Paper: not in the paper: makes a chapter repeatable
+    """
+    mpl.rcParams.update(STYLE)
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+
+
+def figure(
+    rows: int = 1,
+    columns: int = 1,
+    height: int | float = 3.6,
+    width: int | float = WIDTH,
+    **options: object,
+) -> tuple[Figure, Axes | np.ndarray]:
+    """Make a figure in the book's size.
+
+    Args:
+        rows: rows of panels.
+        columns: columns of panels.
+        height: of the whole figure, in inches.
+        width: of the whole figure, in inches.
+        options: passed on to ``matplotlib.pyplot.subplots``, e.g. ``sharey=True``.
+
+    Returns:
+        The figure, and its axes: one, or an array where there are several panels.
+
+    Paper: not in the paper: the style of the book
+    """
+    return plt.subplots(rows, columns, figsize=(width, height), layout="constrained", **options)
+
+
+def ramp(steps: int) -> list[str]:
+    """Make colours for the steps of a growing quantity, bright to dark.
+
+    Args:
+        steps: how many, at least 1.
+
+    Returns:
+        Colours as "#rrggbb", each with a contrast of at least 3 to white.
+
+    Paper: not in the paper: the style of the book
+    """
+    colours = mpl.colormaps["plasma"](np.linspace(0.62, 0.0, steps))
+    return [mpl.colors.to_hex(colour) for colour in colours]
+
+
+def plot_runs(
+    axes: Axes,
+    x: Sequence[int | float] | np.ndarray,
+    runs: Sequence[Sequence[int | float]] | np.ndarray,
+    colour: str | None = None,
+    label: str | None = None,
+    **options: object,
+) -> Line2D:
+    """Draw the mean of several runs as a line, and their whole range as a band.
+
+    Args:
+        axes: where to draw.
+        x: places, ``n`` numbers.
+        runs: one row a seed, (seeds, n).
+        colour: a name in ``COLOURS`` or any colour of matplotlib; the next of the cycle if None.
+        label: for a legend.
+        options: passed on to ``Axes.plot``.
+
+    Returns:
+        The line of the mean.
+
+    Raises:
+        ValueError: if ``runs`` does not have a row for each seed with a number for each place.
+
+    Paper: not in the paper: it prints no spread over seeds; this book always does
+    """
+    runs = np.asarray(runs, dtype=float)
+    if runs.ndim != 2 or runs.shape[1] != len(x):
+        raise ValueError(f"runs must have the shape (seeds, {len(x)}), got {runs.shape}")
+    colour = COLOURS.get(colour, colour)
+    (line,) = axes.plot(x, runs.mean(axis=0), color=colour, label=label, **options)
+    axes.fill_between(
+        x, runs.min(axis=0), runs.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0
+    )
+    return line
+
+
+def name_line(
+    line: Line2D, text: str, at: int | float, dx: int | float = 0, dy: int | float = 6
+) -> None:
+    """Write a line's name beside it, in its colour: quicker to read than a legend.
+
+    Args:
+        line: a line that is drawn.
+        text: its name.
+        at: the x to write it at; the height is the line's own.
+        dx: shift to the right, in points.
+        dy: shift upwards, in points.
+
+    Paper: not in the paper: the style of the book
+    """
+    x, y = line.get_data()
+    # Interpolated on the scale of the axis, so that a logarithmic one is met too.
+    forward = line.axes.xaxis.get_transform().transform
+    height = np.interp(forward(np.array([at])), forward(np.asarray(x, dtype=float)), y)[0]
+    line.axes.annotate(
+        text,
+        (at, height),
+        xytext=(dx, dy),
+        textcoords="offset points",
+        color=line.get_color(),
+        fontweight="bold",
+        ha="center",
+        va="bottom",
+    )

@@ -1,0 +1,138 @@
+"""Attention maps to explore: rows ask, columns are asked, and a cell is the weight between them.
+
+A map travels inside the notebook. It needs no library and no network, works by pointer and by
+arrow keys, says in words what it shows, and falls back to a picture where scripts do not run.
+
+Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
+"""
+
+import base64
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from html import escape
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from transformer.book.attention_fragment import MARKUP, SCRIPT, STYLE
+from transformer.book.figures import STYLE as FIGURE_STYLE
+
+
+class AttentionMap:
+    """One or several attention maps over the same labelled queries and keys.
+
+    Write it as the last line of a cell. The map is drawn by the page; nothing else is loaded.
+
+    Args:
+        weights: (T, S), or (maps, T, S) for several to choose from; each in [0, 1].
+        queries: the labels of the T rows, the positions that ask.
+        keys: the labels of the S columns, the positions that are asked.
+        names: what to call each map in the menu, e.g. "layer 1, head 3".
+        alt: what is seen, for readers who do not see it.
+        row: the query that is marked at first.
+
+    Raises:
+        ValueError: if a number of labels or names does not fit, or a weight is outside [0, 1].
+
+    Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
+    """
+
+    def __init__(
+        self,
+        weights: Tensor | np.ndarray,
+        queries: Sequence[str],
+        keys: Sequence[str],
+        names: Sequence[str] | None = None,
+        alt: str = "",
+        row: int = 0,
+    ):
+        if isinstance(weights, Tensor):
+            weights = weights.detach().cpu().float().numpy()
+        self.weights = weights[None] if weights.ndim == 2 else weights
+        self.queries, self.keys = list(queries), list(keys)
+        self.names = [f"map {i + 1}" for i in range(len(self.weights))]
+        if names is not None:
+            self.names = list(names)
+        self.row = row
+        shape = (len(self.names), len(self.queries), len(self.keys))
+        if self.weights.shape != shape:
+            raise ValueError(
+                f"weights must be (maps, queries, keys) = {shape} as the labels say, "
+                f"got {self.weights.shape}"
+            )
+        if not (self.weights.min() >= 0 and self.weights.max() <= 1 + 1e-6):
+            raise ValueError(
+                f"weights must lie in [0, 1], got {self.weights.min():.4g} to "
+                f"{self.weights.max():.4g}: are these scores, from before the softmax?"
+            )
+        if not 0 <= row < shape[1]:
+            raise ValueError(f"row must be in 0..{shape[1] - 1}, got {row}")
+        self.alt = alt or self._describe()
+
+    def _describe(self) -> str:
+        pairs = []
+        for query, row in zip(self.queries, self.weights[0], strict=True):
+            even = row.max() - row.min() < 1e-3
+            pairs.append(f"{query} to {'all alike' if even else self.keys[row.argmax()]}")
+        return f"Attention map. Largest weight of each query: {', '.join(pairs)}."
+
+    def _png(self) -> bytes:
+        """Draw the first map as a picture."""
+        rows, columns = self.weights.shape[1:]
+        with mpl.rc_context({**FIGURE_STYLE, "axes.grid": False}):
+            size = (max(3.0, 1.6 + 0.5 * columns), max(1.8, 1.2 + 0.36 * rows))
+            figure = Figure(figsize=size, dpi=100, layout="constrained")
+            FigureCanvasAgg(figure)
+            axes = figure.subplots()
+            axes.imshow(self.weights[0], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+            axes.set_xticks(range(columns), self.keys, rotation=45, ha="left")
+            axes.set_yticks(range(rows), self.queries)
+            axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+            axes.spines[:].set_visible(False)
+            axes.set_xlabel("key")
+            axes.set_ylabel("query")
+            target = io.BytesIO()
+            figure.savefig(target, format="png", metadata={"Software": None})
+        return target.getvalue()
+
+    def _data(self) -> str:
+        """Pack labels and weights; 16 bits a weight keep four decimals."""
+        packed = np.round(np.clip(self.weights, 0, 1) * 65535).astype("<u2").tobytes()
+        data = {
+            "queries": self.queries,
+            "keys": self.keys,
+            "names": self.names,
+            "row": self.row,
+            "weights": base64.b64encode(packed).decode(),
+        }
+        # A "</script>" among the labels must not end the element that holds them.
+        return json.dumps(data).replace("<", "\\u003c")
+
+    def _html(self, png: str) -> str:
+        data = self._data()
+        # The same map has the same id in every run, so that the stored output does not change.
+        identity = "attention-map-" + hashlib.sha256((data + self.alt).encode()).hexdigest()[:10]
+        parts = {
+            "STYLE": STYLE,
+            "SCRIPT": SCRIPT,
+            "ID": identity,
+            "ALT": escape(self.alt),
+            "PNG": png,
+            "DATA": data,
+        }
+        html = MARKUP
+        for name, text in parts.items():
+            html = html.replace(f"%{name}%", text)
+        return html
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        png = base64.b64encode(self._png()).decode()
+        return {"text/html": self._html(png), "image/png": png, "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        return self.alt

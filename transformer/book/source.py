@@ -1,0 +1,96 @@
+"""Shows a piece of the package in a notebook, read from the file that Python runs.
+
+A chapter that copied a function would part from it one day. Here the page holds what the package
+holds, and the test that compares stored outputs fails when the package moves on.
+
+Paper: not in the paper: keeps page and package one
+"""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import transformer
+
+REPOSITORY = "https://github.com/transformer-book/transformer-book"
+ROOT = Path(transformer.__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Source:
+    """A piece of source with its place; a notebook shows it highlighted, with a link.
+
+    Paper: not in the paper: keeps page and package one
+    """
+
+    code: str
+    path: str
+    first_line: int
+    last_line: int
+
+    @property
+    def place(self) -> str:
+        """File and lines in words.
+
+        Paper: not in the paper: keeps page and package one
+        """
+        return f"{self.path}, lines {self.first_line}-{self.last_line}"
+
+    def _repr_markdown_(self) -> str:
+        url = f"{REPOSITORY}/blob/main/{self.path}#L{self.first_line}-L{self.last_line}"
+        return f"[`{self.place}`]({url})\n\n```python\n{self.code}\n```"
+
+    def __repr__(self) -> str:
+        return f"# {self.place}\n{self.code}"
+
+
+def show_source(thing: Callable, docstring: bool = True) -> Source:
+    """Read the source of a class, function or method of this package.
+
+    Write it as the last line of a cell.
+
+    Args:
+        thing: a class, function or method defined in ``transformer``.
+        docstring: False leaves the docstring out, where the text beside it says the same.
+
+    Returns:
+        The source, which a notebook shows as highlighted code with a link to file and lines.
+
+    Raises:
+        TypeError: if ``thing`` has no Python source.
+        ValueError: if it is not defined in this package.
+
+    Paper: not in the paper: keeps page and package one
+    """
+    thing = inspect.unwrap(thing)
+    try:
+        file = Path(inspect.getsourcefile(thing) or "").resolve()
+        lines, first = inspect.getsourcelines(thing)
+    except (TypeError, OSError) as error:
+        raise TypeError(
+            f"thing must be a class, function or method written in Python, got {thing!r}"
+        ) from error
+    if not file.is_relative_to(ROOT / "transformer"):
+        raise ValueError(f"thing must be defined in the package transformer, got {thing!r}")
+    code = textwrap.dedent("".join(lines)).rstrip()
+    return Source(
+        code=code if docstring else _without_docstring(code),
+        path=file.relative_to(ROOT).as_posix(),
+        first_line=first,
+        last_line=first + len(lines) - 1,
+    )
+
+
+def _without_docstring(code: str) -> str:
+    definition = ast.parse(code).body[0]
+    if ast.get_docstring(definition) is None:
+        return code
+    text = definition.body[0]
+    lines = code.splitlines()
+    end = text.end_lineno
+    if lines[end : end + 1] == [""]:  # the blank line between a docstring and the code goes too
+        end += 1
+    return "\n".join(lines[: text.lineno - 1] + lines[end:])

@@ -1,0 +1,81 @@
+"""Tables made from numbers that the page itself computed.
+
+Paper: not in the paper: no number on a page is typed by hand
+"""
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+
+class Table:
+    """A small table that a notebook shows as HTML, and a terminal as aligned text.
+
+    Args:
+        header: the names of the columns.
+        rows: the cells, already formatted; each row as long as the header.
+
+    Raises:
+        ValueError: if a row is longer or shorter than the header.
+
+    Paper: not in the paper: no number on a page is typed by hand
+    """
+
+    def __init__(self, header: Sequence[str], rows: Sequence[Sequence[object]]):
+        self.header = [str(cell) for cell in header]
+        self.rows = [[str(cell) for cell in row] for row in rows]
+        for row in self.rows:
+            if len(row) != len(self.header):
+                raise ValueError(
+                    f"rows must have {len(self.header)} cells as the header has, got {row}"
+                )
+
+    def _repr_html_(self) -> str:
+        def cells(tag: str, row: list[str]) -> str:
+            style = 'style="text-align:left"'
+            return "".join(f"<{tag} {style}>{escape(cell)}</{tag}>" for cell in row)
+
+        head = f"<thead><tr>{cells('th', self.header)}</tr></thead>"
+        body = "".join(f"<tr>{cells('td', row)}</tr>" for row in self.rows)
+        # The class lets the page's own colours through in dark mode, see book/_static/custom.css.
+        return (
+            '<div class="themed" style="overflow-x:auto">'
+            f'<table class="table">{head}<tbody>{body}</tbody></table></div>'
+        )
+
+    def __repr__(self) -> str:
+        lines = [self.header, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
+
+
+def significant(number: int | float, digits: int = 2) -> str:
+    """Write a measured number with as many digits as it deserves: 1763.2 becomes "1,800".
+
+    Args:
+        number: any finite number.
+        digits: how many to keep, at least 1.
+
+    Returns:
+        The number without an exponent, with commas between thousands.
+
+    Paper: not in the paper: no number on a page claims more than was measured
+    """
+    if number == 0:
+        return "0"
+    places = digits - 1 - math.floor(math.log10(abs(number)))
+    return f"{round(number, places):,.{max(places, 0)}f}"
+
+
+def comparison(rows: Sequence[tuple[str, str, str]]) -> Table:
+    """Make the table that ends every experiment: the paper, the measurement, the difference.
+
+    Args:
+        rows: (what the paper says, what was measured here, where they differ).
+
+    Paper: not in the paper: sets each of its statements beside a measurement
+    """
+    return Table(["What the paper says", "What we measured", "Where they differ"], rows)

@@ -1,0 +1,8 @@
+"""Weights from and to other libraries.
+
+Paper: not in the paper: one architecture, several homes
+"""
+
+from transformer.interop.torch import from_torch, to_torch
+
+__all__ = ["from_torch", "to_torch"]
