@@ -24,6 +24,13 @@ TORCH = [
     ("torch.nn.modules.module.Module", "class", "generated/torch.nn.Module.html#torch.nn.Module"),
     ("torch.nn.MultiheadAttention", "class", "generated/torch.nn.MultiheadAttention.html#$"),
     ("torch.nn.Transformer", "class", "generated/torch.nn.Transformer.html#$"),
+    # the same classes under the names of the modules that define them
+    (
+        "torch.nn.modules.transformer.Transformer",
+        "class",
+        "generated/torch.nn.Transformer.html#torch.nn.Transformer",
+    ),
+    ("torch.nn.modules.rnn.RNNBase", "class", "generated/torch.nn.RNNBase.html#torch.nn.RNNBase"),
     (
         "torch.nn.functional.cross_entropy",
         "function",

@@ -118,12 +118,12 @@ LABELS = (  # x, y, anchor, size, text
 )
 DESCRIPTION = (
     "Two columns, read from bottom to top. Left, the encoder: inputs, input embedding, positions "
-    "added, then N layers of self-attention (1), add and norm, feed-forward, add and norm. Right, "
-    "the decoder: outputs shifted right, output embedding, positions added, then N layers of masked "
-    "self-attention (2), add and norm, attention to the encoder (3), add and norm, feed-forward, "
-    "add and norm; then linear, softmax, output probabilities. The encoder's last output gives keys "
-    "and values to attention (3) of every decoder layer; the queries come from the decoder. A line "
-    "leads around each sub-layer to the add and norm above it."
+    "added, then N layers of self-attention (1), add and norm, feed-forward, add and norm. "
+    "Right, the decoder: outputs shifted right, output embedding, positions added, then N layers "
+    "of masked self-attention (2), add and norm, attention to the encoder (3), add and norm, "
+    "feed-forward, add and norm; then linear, softmax, output probabilities. The encoder's last "
+    "output gives keys and values to attention (3) of every decoder layer; the queries come from "
+    "the decoder. A line leads around each sub-layer to the add and norm above it."
 )
 
 
@@ -148,7 +148,8 @@ def _lines() -> list[tuple[list[tuple[int, int]], bool]]:
                 lines.append(([(middle, low), (far, low), (far, high), (edge, high)], True))
     lines.append(([(RIGHT, 85), (RIGHT, 56)], True))
     # From the top of the encoder to the keys and values of every decoder layer.
-    lines.append(([(LEFT, 367), (LEFT, 324), (MIDDLE, 324), (MIDDLE, 433), (RIGHT - 82, 433)], True))
+    corners = [(LEFT, 367), (LEFT, 324), (MIDDLE, 324), (MIDDLE, 433), (RIGHT - 82, 433)]
+    lines.append((corners, True))
     for circle, word in ((LEFT + 11, MIDDLE - 88), (RIGHT - 11, MIDDLE + 88)):
         lines.append(([(word, SUM_HEIGHT), (circle, SUM_HEIGHT)], True))
     return lines
@@ -156,7 +157,9 @@ def _lines() -> list[tuple[list[tuple[int, int]], bool]]:
 
 STYLE = """
 .architecture{max-width:30rem;margin:auto}
-.architecture svg{display:block;width:100%;height:auto;font-family:system-ui,"DejaVu Sans",sans-serif}
+.architecture svg{display:block;width:100%;height:auto;
+font-family:system-ui,"DejaVu Sans",sans-serif}
+.architecture svg a{text-decoration:none}
 .architecture .line{fill:none;stroke:currentColor;stroke-width:1.5}
 .architecture .tip,.architecture .word{fill:currentColor}
 .architecture .frame{fill:#808a9424;stroke:currentColor;stroke-opacity:.4}

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from transformer.data.batching import Batch
@@ -47,7 +48,7 @@ class Bug:
         changes: fields of the configuration.
         plant: changes the model once it is made.
         future: how many positions ahead the decoder sees.
-        shift: makes the decoder's input from the labels.
+        shifted: feed the decoder the labels one position late, as it should be.
 
     Paper: not in the paper
     """
@@ -56,7 +57,7 @@ class Bug:
     changes: dict[str, Any] = field(default_factory=dict)
     plant: Callable[[Transformer], None] = lambda model: None
     future: int = 0
-    shift: Shift = shift_right
+    shifted: bool = True
 
     def make(self, config: TransformerConfig) -> Transformer:
         """Draw a model and plant the bug in it.
@@ -70,6 +71,16 @@ class Bug:
         model = PeekingTransformer(config, self.future) if self.future else Transformer(config)
         self.plant(model)
         return model
+
+    def shift(self, labels: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+        """Make the decoder's input from the labels.
+
+        Args:
+            labels: the tokens to predict.
+
+        Paper: section 3.1
+        """
+        return shift_right(labels) if self.shifted else labels
 
 
 def _take_positions_out(model: Transformer) -> None:
@@ -99,7 +110,7 @@ def _leave_embeddings_small(model: Transformer) -> None:
 NO_BUG = Bug("nothing wrong")
 BUGS = (
     Bug("source cut off", plant=_cut_the_source_off),
-    Bug("target not shifted", shift=lambda labels: labels),
+    Bug("target not shifted", shifted=False),
     Bug("no causal mask", future=10_000),
     Bug("decodes at position 0", plant=_decode_at_position_0),
     Bug("no positions", plant=_take_positions_out),
