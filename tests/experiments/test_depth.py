@@ -1,4 +1,5 @@
-"""Models without a part of the wrapper differ in that part alone; gradients are those of training."""
+"""Models without a part of the wrapper differ in that part alone; gradients are those of
+training."""
 
 import pytest
 import torch
@@ -75,7 +76,9 @@ def test_gradients_are_those_of_the_loss():
     assert len(encoder) == 2 and len(decoder) == 3
     assert all(parameter.grad is None for parameter in model.parameters())
     logits = model(batch.source, batch.target_input)
-    nn.functional.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=0).backward()
+    nn.functional.cross_entropy(
+        logits.flatten(0, 1), batch.labels.flatten(), ignore_index=0
+    ).backward()
     for found, stack in ((encoder, model.encoder), (decoder, model.decoder)):
         for norm, layer in zip(found, stack, strict=True):
             squares = sum(p.grad.pow(2).sum() for p in layer.parameters() if p.ndim == 2)
