@@ -57,9 +57,11 @@ def report(title: str, unit: str, speed: dict[str, list[float]]) -> dict:
             most=max(ratios),
         )
         rows[name] = row
+        beside = (
+            f"we are {row['ratio']:.2f} times as fast ({row['least']:.2f} to {row['most']:.2f})"
+        )
         print(
-            f"  {name:28} {row['median']:10,.0f} {unit}/s   we are "
-            f"{row['ratio']:.2f} times as fast ({row['least']:.2f} to {row['most']:.2f})"
+            f"  {name:28} {row['median']:10,.0f} {unit}/s   {beside if values is not ours else ''}"
         )
     return rows
 

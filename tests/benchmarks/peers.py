@@ -64,9 +64,7 @@ class TorchTransformer:
 
     def embed(self, ids: Tensor) -> Tensor:
         x = self.model.embedding(ids) * math.sqrt(self.config.d_model)
-        return F.dropout(
-            x + self.table[: ids.size(1)], self.config.dropout, self.model.training
-        )
+        return F.dropout(x + self.table[: ids.size(1)], self.config.dropout, self.model.training)
 
     def logits(self, source: Tensor, target: Tensor) -> Tensor:
         memory, padding = self.encode(source)

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from transformer.experiments.memorising import BUGS, NO_BUG, memorise, recited
+from transformer.experiments.memorising import BUGS, NO_BUG, memorise
 from transformer.experiments.properties import (
     cache_gap,
     leak_gap,
@@ -13,7 +13,7 @@ from transformer.experiments.properties import (
     padding_gap,
     shift_right,
 )
-from transformer.experiments.toy import REVERSE, toy_config
+from transformer.experiments.toy import REVERSE, recited, toy_config
 
 CONFIG = toy_config(REVERSE, vocab_size=REVERSE.vocab_size + 1, d_model=32, d_ff=32)
 BATCH = REVERSE.batch(4, seed=3)

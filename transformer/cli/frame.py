@@ -125,6 +125,18 @@ File = Annotated[
 
 
 def file_pair(name: str, source: Path | None, target: Path | None) -> tuple[Path, Path] | None:
+    """Return both files or None.
+
+    Args:
+        name: begins the options' names in the error, such as "test-".
+        source: the file of one option.
+        target: the file of the other.
+
+    Raises:
+        ValueError: if only one of them was given.
+
+    Paper: not in the paper
+    """
     if (source is None) != (target is None):
         raise ValueError(f"--{name}source-file and --{name}target-file go together")
     return None if source is None or target is None else (source, target)

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from transformer.data.batching import Batch
 from transformer.experiments.peeking import PeekingTransformer
 from transformer.experiments.properties import Shift, shift_right
-from transformer.inference.decoding import greedy_search
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.training.loss import TranslationLoss
@@ -155,21 +154,3 @@ def memorise(
         losses.append(loss.item())
     model.eval()
     return np.array(losses)
-
-
-def recited(model: Transformer, batch: Batch) -> float:
-    """Return the share of the sources whose greedy translation is the batch's own.
-
-    Args:
-        model: the model.
-        batch: the pairs that were learned.
-
-    Paper: not in the paper
-    """
-    hypotheses = greedy_search(model, batch.source, batch.labels.size(1) + 5)
-    special = (0, model.config.bos_id, model.config.eos_id)
-    right = sum(
-        hypothesis.tokens == [token for token in labels.tolist() if token not in special]
-        for hypothesis, labels in zip(hypotheses, batch.labels, strict=True)
-    )
-    return right / len(hypotheses)

@@ -153,14 +153,24 @@ def exact_match(
 
     Paper: not in the paper
     """
-    batch = task.batch(size, seed=10**12 - seed, length=length)
-    longest = batch.labels.size(1) + 5
-    right = 0
-    hypotheses = greedy_search(model, batch.source, longest)
-    for labels, found in zip(batch.labels, hypotheses, strict=True):
-        wanted = [token for token in labels.tolist() if token not in (PAD, EOS)]
-        right += found.tokens == wanted
-    return right / size
+    return recited(model, task.batch(size, seed=10**12 - seed, length=length))
+
+
+def recited(model: nn.Module, batch: Batch) -> float:
+    """Return the share of a batch's sources whose greedy translation is the batch's own.
+
+    Args:
+        model: the model.
+        batch: the pairs.
+
+    Paper: not in the paper
+    """
+    hypotheses = greedy_search(model, batch.source, batch.labels.size(1) + 5)
+    right = sum(
+        found.tokens == [token for token in labels.tolist() if token not in (PAD, EOS)]
+        for found, labels in zip(hypotheses, batch.labels, strict=True)
+    )
+    return right / len(hypotheses)
 
 
 @torch.no_grad()
