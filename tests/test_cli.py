@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 import transformer
 from transformer.cli import app
 from transformer.data.corpora import corpus_names
+from transformer.experiments.presets import PRESETS
 from transformer.experiments.record import read_record
 from transformer.inference.translator import Translator
 from transformer.training.checkpoint import load_state
-from transformer.training.presets import PRESETS
 
 ROOT = Path(transformer.__file__).parent.parent
 COMMANDS = ("train", "translate", "evaluate", "average", "corpora", "info")
@@ -398,9 +398,9 @@ class TestTranslate:
             return list(texts)
 
         monkeypatch.setattr(Translator, "translate", translate)
-        options = "--beam-size", 2, "--alpha", 1.5, "--batch-size", 2
+        options = "--beam-size", 2, "--alpha", 1.5, "--penalty", "fairseq", "--batch-size", 2
         shown = run("translate", "-m", trained[0], *options, input="a\nb\nc\n").stdout
-        wanted = dict(beam_size=2, alpha=1.5, batch_size=2)
+        wanted = dict(beam_size=2, alpha=1.5, penalty="fairseq", batch_size=2)
         assert seen == [(["a", "b"], wanted), (["c"], wanted)]
         assert shown == "a\nb\nc\n"
 
@@ -434,11 +434,14 @@ class TestTranslate:
             (["--beam-size", 0], "beam_size must be at least 1, got 0"),
             (["--batch-size", 0], "must be at least 1, got 0"),
             (["--alpha", 99], "alpha must be a number from -10 to 10"),
+            (["--penalty", "wu"], "penalty must be one of .*gnmt.*fairseq.*, got 'wu'"),
             (["--device", "tpu9"], "device must be one of this machine, got 'tpu9'"),
             (["--device", "cuda:77"], "device must be one of this machine, got 'cuda:77'"),
         ],
     )
-    def test_bad_options_give_one_line(self, trained, options, saying):
+    def test_bad_options_give_one_line(self, trained, options, saying, monkeypatch):
+        # As outside the tests, where no annotation is checked.
+        monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
         fails("translate", "-m", trained[0], "the cat", *options, saying=saying)
 
     def test_a_damaged_model_is_one_line(self, trained, tmp_path):
@@ -467,7 +470,7 @@ class TestTranslate:
 class TestEvaluate:
     def test_scores_come_with_signatures(self, trained, text, files):
         shown = run("evaluate", "-m", trained[0], *files, "--beam-size", 1).stdout.splitlines()
-        assert shown[0] == f"{trained[0]} on {text[0]}: 64 pairs, beam 1, alpha 0.6"
+        assert shown[0] == f"{trained[0]} on {text[0]}: 64 pairs, beam 1, alpha 0.6 (gnmt)"
         assert re.fullmatch(r"BLEU \d+\.\d\d \(nrefs:1\|.*version:.*\)", shown[1])
         assert re.fullmatch(r"chrF2 \d+\.\d\d \(nrefs:1\|.*version:.*\)", shown[2])
 
@@ -477,6 +480,19 @@ class TestEvaluate:
         monkeypatch.setattr(Translator, "translate", perfect)
         shown = run("evaluate", "-m", trained[0], *files).stdout
         assert "BLEU 100.00" in shown and "chrF2 100.00" in shown
+
+    def test_options_reach_the_search(self, trained, files, monkeypatch):
+        seen = []
+
+        def translate(self, texts, beam_size, alpha, batch_size, *, penalty, **_):
+            seen.append((beam_size, alpha, batch_size, penalty))
+            return list(texts)
+
+        monkeypatch.setattr(Translator, "translate", translate)
+        options = "--beam-size", 2, "--alpha", 1.5, "--penalty", "fairseq", "--batch-size", 3
+        shown = run("evaluate", "-m", trained[0], *files, *options).stdout
+        assert seen == [(2, 1.5, 3, "fairseq")]
+        assert "beam 2, alpha 1.5 (fairseq)" in shown.splitlines()[0]
 
     def test_a_split_of_a_corpus_by_name(self, trained, text, tmp_path):
         for name in ("newstest2013", "newstest2014"):
@@ -574,7 +590,7 @@ class TestShow:
 
     def test_what_info_shows_can_be_set(self, trained, files, tmp_path):
         shown = re.findall(r"^(\w+) +(\S+)$", run("info", "smoke").stdout, re.M)
-        from transformer.training.overrides import parse_changes
+        from transformer.experiments.overrides import parse_changes
 
         words = [f"{name}={value}" for name, value in shown if name not in ("name", "parameters")]
         assert len(words) > 40

@@ -129,6 +129,7 @@ def test_gradients_reach_every_parameter():
 @pytest.mark.parametrize(
     "changes, message",
     [(dict(d_model=15), "d_model must be even, got 15"), (dict(vocab_size=0), "vocab_size"),
+     (dict(d_hidden=7), "d_hidden must be even, got 7"), (dict(d_hidden=0), "d_hidden must be at"),
      (dict(dropout=1.0), r"dropout must be in \[0, 1\), got 1.0")],
 )  # fmt: skip
 def test_wrong_sizes_are_refused(changes, message):

@@ -3,7 +3,7 @@
 import pytest
 
 from transformer.data.corpora import Corpus, Split
-from transformer.training.presets import PRESETS
+from transformer.experiments.presets import PRESETS
 
 NOUNS = ["cat", "dog", "house", "tree", "river", "train", "book", "window"]
 KATZEN = ["Katze", "Hund", "Haus", "Baum", "Fluss", "Zug", "Buch", "Fenster"]

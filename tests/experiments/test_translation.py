@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from sacrebleu.metrics import BLEU
 
+from transformer.baselines import ConvolutionalConfig, RecurrentConfig
 from transformer.data.corpora import Corpus, Split
 from transformer.experiments import translation
 from transformer.experiments.averaging import average_model, last_checkpoints
-from transformer.experiments.record import read_record
+from transformer.experiments.record import read_record, read_translations
 from transformer.experiments.translation import TranslationRun, duration, evaluate
 from transformer.inference.metrics import Score
 from transformer.inference.translator import Translator
@@ -104,17 +106,93 @@ def test_scores_are_of_the_weights_that_they_name(finished, monkeypatch):
     run = finished[0]
     tested = []
 
-    def scores(translator, *_):
-        tested.append(translator.model.embedding.weight.clone())
+    def scores(*_):
+        tested.append(run.model.embedding.weight.clone())
         return [Score("BLEU", 0.0, "")]
 
-    monkeypatch.setattr(translation, "evaluate", scores)
+    monkeypatch.setattr(translation, "_scores", scores)
     rows = [metric["weights"] for metric in run.finish()["metrics"]]
     first, last = (load_weights(p)["embedding.weight"] for p in run.trainer.checkpoints())
     expected = {"last": last, "averaged": (first + last) / 2}
     for row, weight in zip(rows, tested, strict=True):
         torch.testing.assert_close(weight, expected[row])
     assert set(rows) == set(expected)
+
+
+def test_the_stored_translations_are_those_that_were_scored(finished):
+    run, record, _ = finished
+    stored = read_translations(run.folder / "translations.json.gz")
+    assert list(stored) == ["test"] and len(stored["test"]) == 12
+    again = BLEU().corpus_score(stored["test"], [run.corpus.test.target])
+    best = record["metrics"][-2]
+    assert (best["weights"], best["beam_size"], best["name"]) == ("averaged", 2, "BLEU")
+    assert again.score == best["score"]
+    assert [s["translation"] for s in record["samples"]] == stored["test"][:8]
+
+
+def test_the_search_is_the_presets(tmp_path, preset, corpus):
+    searches = []
+    run = TranslationRun(
+        replace(preset, alpha=1.5, penalty="fairseq", beam_size=3).with_changes(max_steps=1),
+        tmp_path / "run",
+        corpus=corpus,
+    )
+    run.train()
+    translate = run.translator.translate
+
+    def noted(texts, beam_size, **options):
+        searches.append((beam_size, options))
+        return translate(texts, beam_size, **options)
+
+    run.translator.translate = noted
+    metrics = run.finish()["metrics"]
+    assert searches == [(beam, dict(alpha=1.5, penalty="fairseq")) for beam in (1, 3, 1, 3)]
+    assert all((m["alpha"], m["penalty"]) == (1.5, "fairseq") for m in metrics)
+
+
+def test_moses_text_is_trained_on_and_scored_as_it_is(tmp_path, preset, make):
+    pytest.importorskip("sacremoses")
+    run = TranslationRun(
+        replace(preset, text="moses-lowercase").with_changes(max_steps=1, vocab_size=290),
+        tmp_path / "run",
+        corpus=make(mark="!"),
+    )
+    assert run.corpus.test.source[0].endswith(" !")
+    assert run.corpus.test.target == [text.lower() for text in run.corpus.test.target]
+    run.train()
+    metrics = run.finish()["metrics"]
+    assert {
+        m["signature"].split("|tok:")[1].split("|")[0] for m in metrics if m["name"] == "BLEU"
+    } == {"none"}
+
+
+BASELINES = {
+    "recurrent": RecurrentConfig(300, d_model=16, dropout=0.1),
+    "convolutional": ConvolutionalConfig(300, d_model=16, num_layers=2, max_length=64),
+}
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_runs_as_the_transformer_does(tmp_path, preset, corpus, name):
+    changed = replace(preset, model=BASELINES[name])
+    run = TranslationRun(changed, tmp_path / "run", corpus=corpus)
+    assert f"model: {name}, " in run.describe()
+    assert run.train()
+    record = run.finish()
+    assert record["architecture"] == name
+    assert record["preset"]["model"] == BASELINES[name].to_dict()
+    losses = [line["loss"] for line in record["curve"] if "loss" in line]
+    assert losses[-1] < losses[0]
+    # Its own class reads it back, and the mean of its checkpoints is what was saved.
+    model = type(run.model).from_pretrained(run.folder / "model")
+    averaged, tokenizer = average_model(last_checkpoints(run.folder, 2))
+    texts = corpus.test.source
+    assert Translator(model, tokenizer)(texts) == run.translator(texts)
+    assert Translator(averaged, tokenizer)(texts) == run.translator(texts)
+    with pytest.raises(ValueError, match="does not load"):
+        Translator.from_pretrained(run.folder / "model")
+    with pytest.raises(ValueError, match="another configuration"):
+        TranslationRun(preset, run.folder, corpus=corpus)
 
 
 def test_finishing_twice_gives_the_same_scores(finished):

@@ -18,14 +18,16 @@ from transformer.inference.decoding import (
 from transformer.inference.stepwise import evaluation_mode, length_limits
 
 PAD, BOS, EOS = 0, 1, 2
+PENALTIES = ["gnmt", "fairseq"]
+DEFAULT_AND_BOTH = [{}, *(dict(penalty=penalty) for penalty in PENALTIES)]
 SOURCES = [[5, 3, 4, EOS], [4, EOS], [3, 3, 5, 4, 3, EOS], [5, EOS], [6, 4, EOS]]
 
 
-def gnmt(length: int, alpha: float) -> float:
-    return ((5 + length) / 6) ** alpha
+def divisor(length: int, alpha: float, penalty: str = "gnmt") -> float:
+    return {"gnmt": (5 + length) / 6, "fairseq": length}[penalty] ** alpha
 
 
-def exhaustive(model, source, alpha, max_length):
+def exhaustive(model, source, alpha, max_length, penalty):
     """The best finished translation among all there are: (score, tokens)."""
     words = [t for t in range(model.config.vocab_size) if t not in (PAD, BOS, EOS)]
     best = (-math.inf, None)
@@ -35,11 +37,11 @@ def exhaustive(model, source, alpha, max_length):
                 model.log_probabilities(source, tokens[:i])[token]
                 for i, token in enumerate((*tokens, EOS))
             )
-            best = max(best, (total / gnmt(length + 1, alpha), list(tokens)))
+            best = max(best, (total / divisor(length + 1, alpha, penalty), list(tokens)))
     return best
 
 
-def plain_beam(model, source, beam_size, alpha, max_length, wanted):
+def plain_beam(model, source, beam_size, alpha, max_length, wanted, penalty):
     """Beam search of one sentence with Python lists, which never stops early."""
     alive, finished = [(0.0, ())], []
     for length in range(1, max_length + 1):
@@ -52,11 +54,13 @@ def plain_beam(model, source, beam_size, alpha, max_length, wanted):
                 if t not in (PAD, BOS)
             ]
         candidates = sorted(candidates, reverse=True)[: 2 * beam_size]
-        ended = [(s / gnmt(length, alpha), s, p) for s, p in candidates if p[-1] == EOS]
+        lp = divisor(length, alpha, penalty)
+        ended = [(s / lp, s, p) for s, p in candidates if p[-1] == EOS]
         finished = sorted(finished + ended, reverse=True)[:beam_size]
         alive = [c for c in candidates if c[1][-1] != EOS][:beam_size]
     best = [Hypothesis(list(p[:-1]), s, score) for score, s, p in finished]
-    best += [Hypothesis(list(p), s, s / gnmt(max_length, alpha), False) for s, p in alive]
+    lp = divisor(max_length, alpha, penalty)
+    best += [Hypothesis(list(p), s, s / lp, False) for s, p in alive]
     return best[:wanted]
 
 
@@ -89,22 +93,57 @@ def test_length_penalty_is_that_of_gnmt(length, alpha, value):
     assert length_penalty(torch.tensor([length]), alpha).item() == pytest.approx(value, abs=1e-5)
 
 
-def test_the_score_counts_eos(table_model, pad_rows):
-    for best in beam_search(table_model(9, seed=0), pad_rows(SOURCES), alpha=0.6):
-        expected = best.log_probability / gnmt(len(best.tokens) + 1, 0.6)
+@pytest.mark.parametrize(
+    "length, alpha, value",
+    [
+        (1, 0.6, 1.0),
+        (5, 0.6, 2.6265),
+        (50, 0.6, 10.4564),
+        (7, 1.0, 7.0),
+        (7, 0.0, 1.0),
+        (4, -0.5, 0.5),
+    ],
+)
+def test_length_penalty_of_fairseq(length, alpha, value):
+    assert length_penalty(length, alpha, "fairseq") == pytest.approx(value, abs=5e-5)
+    tensor = length_penalty(torch.tensor([length]), alpha, "fairseq")
+    assert tensor.item() == pytest.approx(value, abs=5e-5)
+
+
+@pytest.mark.parametrize("alpha", [10.0, 1e-6, -1e-6, -10.0])
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_the_penalty_is_monotone_in_float32_too(alpha, penalty):
+    """What ends a search looks at the two ends of the table only."""
+    table = length_penalty(torch.arange(1, 1100), alpha, penalty)
+    assert table.isfinite().all() and (table.diff() * math.copysign(1.0, alpha) >= 0).all()
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_the_score_counts_eos(table_model, pad_rows, beam_size, penalty):
+    options = dict(alpha=0.6, penalty=penalty)
+    for best in beam_search(table_model(9, seed=0), pad_rows(SOURCES), beam_size, **options):
+        expected = best.log_probability / divisor(len(best.tokens) + 1, 0.6, penalty)
         assert best.score == pytest.approx(expected, rel=1e-5)
+
+
+def test_gnmt_is_the_default(table_model, pad_rows):
+    model, source = table_model(9, seed=0), pad_rows(SOURCES)
+    default, *both = (beam_search(model, source, 3, 3.0, **o) for o in DEFAULT_AND_BOTH)
+    assert default == both[0] != both[1]
 
 
 # ------------------------------------------------------------------ what is found
 
 
+@pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0, -1.0])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_wide_beam_finds_the_best_of_all_sequences(table_model, pad_rows, seed, alpha):
+def test_a_wide_beam_finds_the_best_of_all_sequences(table_model, pad_rows, seed, alpha, penalty):
     model = table_model(6, seed, scale=1.0)  # three words, at most four of them: 121 endings
-    found = beam_search(model, pad_rows(SOURCES[:3]), 90, alpha, max_length=5)
+    found = beam_search(model, pad_rows(SOURCES[:3]), 90, alpha, max_length=5, penalty=penalty)
     for source, best in zip(SOURCES, found, strict=False):
-        score, tokens = exhaustive(model, tuple(source), alpha, max_length=5)
+        score, tokens = exhaustive(model, tuple(source), alpha, 5, penalty)
         assert best.tokens == tokens
         assert best.score == pytest.approx(score, abs=1e-5)
 
@@ -117,22 +156,25 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(table_model, pad_rows, seed
     alpha=st.sampled_from([-2.0, -0.5, 0.0, 0.3, 0.6, 1.0, 3.0]),
     max_length=st.integers(1, 9),
     eos_bonus=st.sampled_from([-3.0, 0.0, 2.0]),
+    penalty=st.sampled_from(PENALTIES),
     data=st.data(),
 )
 def test_stopping_early_changes_nothing(
-    table_model, pad_rows, seed, vocab_size, beam_size, alpha, max_length, eos_bonus, data
+    table_model, pad_rows, seed, vocab_size, beam_size, alpha, max_length, eos_bonus, penalty, data
 ):
     n_best = data.draw(st.integers(1, beam_size))
     model = table_model(vocab_size, seed, eos_bonus=eos_bonus)
     sources = [[3, EOS], [3, 3, EOS], [3, 3, 3, 3, EOS]]
-    found = beam_search(model, pad_rows(sources), beam_size, alpha, max_length, n_best)
+    options = beam_size, alpha, max_length, n_best, penalty
+    found = beam_search(model, pad_rows(sources), *options)
     for source, ours in zip(sources, found, strict=True):
-        theirs = plain_beam(model, tuple(source), beam_size, alpha, max_length, n_best)
+        theirs = plain_beam(model, tuple(source), *options)
         assert len(ours) == len(theirs)
         assert all(map(same, ours, theirs)), (ours, theirs)
 
 
-def test_a_late_winner_is_waited_for(table_model, pad_rows):
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_a_late_winner_is_waited_for(table_model, pad_rows, penalty):
     """It trails until the length penalty of its last tokens, which cost nothing, pays off."""
 
     class LateWinner(table_model):
@@ -144,9 +186,10 @@ def test_a_late_winner_is_waited_for(table_model, pad_rows):
                 logits[EOS if len(prefix) == 9 else 3] = 0.0
             return logits
 
-    best = beam_search(LateWinner(5, seed=0), pad_rows([[3, EOS]]), 2, alpha=0.6)[0]
+    model, source = LateWinner(5, seed=0), pad_rows([[3, EOS]])
+    best = beam_search(model, source, 2, alpha=0.6, penalty=penalty)[0]
     assert best.tokens == [3] * 9
-    assert best.score == pytest.approx(math.log(0.45) / gnmt(10, 0.6), abs=1e-4)
+    assert best.score == pytest.approx(math.log(0.45) / divisor(10, 0.6, penalty), abs=1e-4)
     assert best.score > math.log(0.55)  # the score of the empty translation, found at once
 
 
@@ -163,7 +206,7 @@ def test_a_beam_of_one_is_greedy_search(table_model, pad_rows, alpha):
     for one, best in zip(greedy, beam_search(model, source, 1, alpha), strict=True):
         assert (one.tokens, one.log_probability) == (best.tokens, best.log_probability)
         length = len(one.tokens) + one.finished
-        assert best.score == pytest.approx(one.log_probability / gnmt(length, alpha))
+        assert best.score == pytest.approx(one.log_probability / divisor(length, alpha))
     assert beam_search(model, source, 1, alpha, n_best=1)[0][0].tokens == greedy[0].tokens
 
 
@@ -386,11 +429,20 @@ def test_learned_positions_end_where_the_table_ends(small_transformer, pad_rows)
         (dict(beam_size=1, max_length=-3), "max_length must be at least 1, got -3"),
         (dict(n_best=0), "n_best must be from 1 to beam_size = 4, got 0"),
         (dict(n_best=5), "n_best must be from 1 to beam_size = 4, got 5"),
+        (dict(penalty="wu"), r"penalty must be one of \('gnmt', 'fairseq'\), got 'wu'"),
+        (dict(penalty="", beam_size=1), "penalty must be one of .*, got ''"),
     ],
 )
-def test_options_out_of_range(table_model, pad_rows, options, message):
+def test_options_out_of_range(table_model, pad_rows, options, message, monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
     with pytest.raises(ValueError, match=message):
         beam_search(table_model(9, seed=0), pad_rows(SOURCES), **options)
+
+
+def test_unknown_penalty(monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+    with pytest.raises(ValueError, match="kind must be one of .*, got 'GNMT'"):
+        length_penalty(5, 0.6, "GNMT")
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_each_text_gets_its_own_translation_in_order(translator):
 def test_it_is_the_beam_search_of_the_text(translator, tokenizer):
     for text in (TEXTS[0], TEXTS[6]):
         ids = torch.tensor([[*tokenizer.encode(text), tokenizer.eos_id]])
-        for options in (dict(), dict(beam_size=1), dict(alpha=2.0)):
+        for options in (dict(), dict(beam_size=1), dict(alpha=2.0, penalty="fairseq")):
             options["max_length"] = 12
             best = beam_search(translator.model, ids, **options)[0]
             assert translator([text], **options) == [tokenizer.decode(best.tokens).strip()]
@@ -100,10 +100,10 @@ def test_the_name_of_a_special_token_is_text(translator, tokenizer):
 def test_the_longest_sentences_go_first_and_blank_ones_do_not_go_at_all(translator, monkeypatch):
     shapes = []
 
-    def spy(model, source, *options):
-        assert options == (3, 0.7, 9)
+    def spy(model, source, *options, **named):
+        assert options == (3, 0.7, 9) and named == dict(penalty="gnmt")
         shapes.append(tuple(source.shape))
-        return beam_search(model, source, *options)
+        return beam_search(model, source, *options, **named)
 
     monkeypatch.setattr("transformer.inference.translator.beam_search", spy)
     translator.translate(TEXTS, beam_size=3, alpha=0.7, batch_size=2, max_length=9)

@@ -3,6 +3,12 @@
 Paper: section 2
 """
 
+from transformer.baselines.convolutional import ConvolutionalConfig, ConvolutionalTranslator
 from transformer.baselines.recurrent import RecurrentConfig, RecurrentTranslator
 
-__all__ = ["RecurrentConfig", "RecurrentTranslator"]
+__all__ = [
+    "ConvolutionalConfig",
+    "ConvolutionalTranslator",
+    "RecurrentConfig",
+    "RecurrentTranslator",
+]

@@ -7,7 +7,8 @@ Transformer runs on it too.
 Paper: sections 1 and 2 (recurrent encoder-decoders), 3.2.1 (additive attention)
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from transformer.model.attention import AdditiveAttention
+from transformer.model.hub import HubModel
 from transformer.model.masks import padding_mask
 
 
@@ -25,8 +27,9 @@ class RecurrentConfig:
 
     Args:
         vocab_size: number of tokens V, source and target together.
-        d_model: size of embeddings and of the decoder's state; each direction of the encoder has
-            half of it.
+        d_model: size of embeddings and of what the output matrix reads.
+        d_hidden: size of the decoder's state, even; each direction of the encoder has half of it.
+            ``d_model`` if None.
         attention: let the decoder attend to every source position at every step. False gives it
             one vector for the whole source, however long that is.
         dropout: on embeddings and on what the output matrix reads.
@@ -35,13 +38,14 @@ class RecurrentConfig:
         eos_id: id that ends a sentence.
 
     Raises:
-        ValueError: if a size is not positive, ``d_model`` is odd, or ``dropout`` is outside [0, 1).
+        ValueError: if a size is not positive, the state's is odd, or ``dropout`` is outside [0, 1).
 
     Paper: not in the paper (it quotes others' recurrent models)
     """
 
     vocab_size: int
     d_model: int = 256
+    d_hidden: int | None = None
     attention: bool = True
     dropout: float = 0.0
     pad_id: int = 0
@@ -49,13 +53,22 @@ class RecurrentConfig:
     eos_id: int = 2
 
     def __post_init__(self):
-        for name in ("vocab_size", "d_model"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.d_model % 2:
-            raise ValueError(f"d_model must be even, got {self.d_model}")
+        for name in ("vocab_size", "d_model", "d_hidden"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        name = "d_model" if self.d_hidden is None else "d_hidden"
+        if getattr(self, name) % 2:
+            raise ValueError(f"{name} must be even, got {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values.
+
+        Paper: not in the paper
+        """
+        return asdict(self)
 
 
 @dataclass
@@ -65,9 +78,10 @@ class RecurrentState:
     Paper: not in the paper
     """
 
-    hidden: Float[Tensor, "rows d_model"]
-    memory: Float[Tensor, "rows S d_model"]
+    hidden: Float[Tensor, "rows d_hidden"]
+    memory: Float[Tensor, "rows S d_hidden"]
     mask: Bool[Tensor, "rows 1 S"]
+    keys: Float[Tensor, "rows S d_hidden"] | None = None  # the memory as attention's keys
 
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
         """Let row i continue the sequence that row ``rows[i]`` holds now.
@@ -76,9 +90,10 @@ class RecurrentState:
         """
         self.hidden, self.memory = self.hidden[rows], self.memory[rows]
         self.mask = self.mask[rows]
+        self.keys = None if self.keys is None else self.keys[rows]
 
 
-class RecurrentTranslator(nn.Module):
+class RecurrentTranslator(nn.Module, HubModel):
     """A bidirectional GRU reads the source, a GRU writes the target, one token after another.
 
     At each step the decoder gets the last token and a *context*. With attention, the context is a
@@ -95,13 +110,13 @@ class RecurrentTranslator(nn.Module):
     def __init__(self, config: RecurrentConfig):
         super().__init__()
         self.config = config
-        d = config.d_model
+        d, hidden = config.d_model, config.d_hidden or config.d_model
         self.embedding = nn.Embedding(config.vocab_size, d)
-        self.encoder = nn.GRU(d, d // 2, batch_first=True, bidirectional=True)
-        self.first_state = nn.Linear(d, d)
-        self.attention = AdditiveAttention(d, d, d) if config.attention else None
-        self.cell = nn.GRUCell(2 * d, d)
-        self.readout = nn.Linear(3 * d, d)
+        self.encoder = nn.GRU(d, hidden // 2, batch_first=True, bidirectional=True)
+        self.first_state = nn.Linear(hidden, hidden)
+        self.attention = AdditiveAttention(hidden, hidden, hidden) if config.attention else None
+        self.cell = nn.GRUCell(d + hidden, hidden)
+        self.readout = nn.Linear(2 * hidden + d, d)
         self.dropout = nn.Dropout(config.dropout)
         # As in our Transformer: rows of norm 1, since the matrix is the output projection too.
         nn.init.normal_(self.embedding.weight, std=d**-0.5)
@@ -127,7 +142,7 @@ class RecurrentTranslator(nn.Module):
         """
         return self.decode(target, self.encode(source), source)
 
-    def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S d_model"]:
+    def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S d_hidden"]:
         """Read the source in both directions; padding is not read and gets zeros.
 
         Paper: section 1
@@ -142,7 +157,7 @@ class RecurrentTranslator(nn.Module):
     def decode(
         self,
         target: Int[Tensor, "B T"],
-        memory: Float[Tensor, "B S d_model"],
+        memory: Float[Tensor, "B S d_hidden"],
         source: Int[Tensor, "B S"],
     ) -> Float[Tensor, "B T V"]:
         """Return the logits at every target position, given the encoder's output.
@@ -154,7 +169,7 @@ class RecurrentTranslator(nn.Module):
     def decoder_states(
         self,
         target: Int[Tensor, "B T"],
-        memory: Float[Tensor, "B S d_model"],
+        memory: Float[Tensor, "B S d_hidden"],
         source: Int[Tensor, "B S"],
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "B T d_model"]:
@@ -208,10 +223,11 @@ class RecurrentTranslator(nn.Module):
     def _state(self, memory: Tensor, source: Tensor) -> RecurrentState:
         mask = padding_mask(source, self.config.pad_id)[:, 0]
         hidden = torch.tanh(self.first_state(self._summary(memory, mask)))
-        return RecurrentState(hidden, memory, mask)
+        keys = None if self.attention is None else self.attention.key_projection(memory)
+        return RecurrentState(hidden, memory, mask, keys)
 
     def _summary(self, memory: Tensor, mask: Tensor) -> Tensor:
-        """The state of each direction after it has read everything, side by side: (rows, d)."""
+        """The state of each direction after it has read everything, side by side."""
         forward, backward = memory.chunk(2, dim=-1)
         last = mask.sum(dim=-1) - 1  # (rows, 1)
         end = forward.gather(1, last[..., None].expand(-1, -1, forward.size(-1)))[:, 0]
@@ -220,12 +236,12 @@ class RecurrentTranslator(nn.Module):
     def _step(
         self, embedded: Tensor, state: RecurrentState, maps: list[Tensor] | None = None
     ) -> Tensor:
-        """Advance ``state`` by one token and return what the output matrix reads: (rows, d)."""
+        """Advance ``state`` by one token and return what the output matrix reads."""
         if self.attention is None:
             context = self._summary(state.memory, state.mask)
         else:
-            context, weights = self.attention(
-                state.hidden[:, None], state.memory, state.memory, state.mask, need_weights=True
+            context, weights = self.attention.attend(
+                state.hidden[:, None], state.keys, state.memory, state.mask, need_weights=True
             )
             context = context[:, 0]
             if maps is not None:

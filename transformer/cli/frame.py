@@ -112,6 +112,9 @@ Model = Annotated[
 ]
 BeamSize = Annotated[int, typer.Option(help="Beginnings followed at once; 1 is greedy search.")]
 Alpha = Annotated[float, typer.Option(help="Length penalty; more favours long translations.")]
+Penalty = Annotated[
+    str, typer.Option(help="gnmt: ((5 + length) / 6)^alpha; fairseq: length^alpha.")
+]
 BatchSize = Annotated[int, typer.Option(help="Sentences translated at once.")]
 Device = Annotated[
     str | None, typer.Option(help="cpu, cuda, cuda:1, mps.", show_default="a GPU if there is one")

@@ -47,7 +47,7 @@ def info(
       transformer info wmt14-base
       transformer info runs/smoke
     """
-    from transformer.training.presets import PRESETS
+    from transformer.experiments.presets import PRESETS
 
     if name is None:
         _installation()
@@ -64,10 +64,10 @@ def info(
 
 
 def _installation() -> None:
+    from transformer.experiments.presets import PRESETS
     from transformer.experiments.record import LIBRARIES
     from transformer.inference.device import choose_device, device_label
     from transformer.inference.pretrained import shipped_names
-    from transformer.training.presets import PRESETS
 
     _table(
         [

@@ -51,9 +51,9 @@ def train(
       accelerate launch -m transformer.cli train wmt14-base
     """
     from transformer.data.corpora import corpus_from_files
+    from transformer.experiments.overrides import parse_changes
+    from transformer.experiments.presets import get_preset
     from transformer.experiments.translation import TranslationRun
-    from transformer.training.overrides import parse_changes
-    from transformer.training.presets import get_preset
 
     recipe = get_preset(preset)
     recipe = recipe.with_changes(**parse_changes(recipe, changes or []))

@@ -16,6 +16,7 @@ from transformer.cli.frame import (
     Device,
     File,
     Model,
+    Penalty,
     app,
     file_pair,
 )
@@ -30,6 +31,7 @@ def translate(
     model: Model = DEFAULT_MODEL,
     beam_size: BeamSize = 4,
     alpha: Alpha = 0.6,
+    penalty: Penalty = "gnmt",
     batch_size: BatchSize = 64,
     device: Device = None,
 ) -> None:
@@ -54,7 +56,7 @@ def translate(
         at_once = 1
     elif not text and _is_file(sys.stdin):
         at_once = 32 * batch_size  # nobody waits for a line: sort by length over more of them
-    options = dict(beam_size=beam_size, alpha=alpha, batch_size=batch_size)
+    options = dict(beam_size=beam_size, alpha=alpha, penalty=penalty, batch_size=batch_size)
     for translation in translate_lines(translator, lines, at_once, **options):
         typer.echo(translation)
 
@@ -77,6 +79,7 @@ def evaluate(
     target_file: File = None,
     beam_size: BeamSize = 4,
     alpha: Alpha = 0.6,
+    penalty: Penalty = "gnmt",
     batch_size: BatchSize = 64,
     device: Device = None,
     data_dir: DataDir = None,
@@ -106,7 +109,9 @@ def evaluate(
         if split not in splits:
             raise ValueError(f"split must be one of {', '.join(splits)}, got {split!r}")
         name, pairs = f"{corpus or DEFAULT_MODEL} {split}", splits[split]
-    typer.echo(f"{model} on {name}: {len(pairs):,} pairs, beam {beam_size}, alpha {alpha}")
+    search = f"beam {beam_size}, alpha {alpha} ({penalty})"
+    typer.echo(f"{model} on {name}: {len(pairs):,} pairs, {search}")
     shown = sys.stderr.isatty()
-    for score in scores_of(translator, pairs, beam_size, alpha, batch_size, progress=shown):
+    options = beam_size, alpha, batch_size, shown
+    for score in scores_of(translator, pairs, *options, penalty=penalty):
         typer.echo(str(score))

@@ -6,9 +6,10 @@ Paper: section 6.1
 from collections.abc import Sequence
 from pathlib import Path
 
+from torch import nn
+
 from transformer.data.tokenizer import Tokenizer
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
+from transformer.experiments.architectures import build_model, config_of_class
 from transformer.training.checkpoint import average_checkpoints, load_state
 
 
@@ -36,7 +37,7 @@ def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
     return found[-last:]
 
 
-def average_model(checkpoints: Sequence[Path | str]) -> tuple[Transformer, Tokenizer]:
+def average_model(checkpoints: Sequence[Path | str]) -> tuple[nn.Module, Tokenizer]:
     """Average checkpoints that lie in the folder of their run.
 
     Args:
@@ -56,13 +57,10 @@ def average_model(checkpoints: Sequence[Path | str]) -> tuple[Transformer, Token
     run = Path(checkpoints[0]).resolve().parent.parent
     if not (run / "state.pt").is_file():
         raise FileNotFoundError(f"{checkpoints[0]} lies in no training run: no {run / 'state.pt'}")
-    mark = "model."
-    config = {
-        name.removeprefix(mark): value
-        for name, value in load_state(run / "state.pt")["config"].items()
-        if name.startswith(mark)
-    }
-    model = Transformer(TransformerConfig.from_dict(config))
+    mark, identity = "model.", load_state(run / "state.pt")["config"]
+    values = {k.removeprefix(mark): v for k, v in identity.items() if k.startswith(mark)}
+    # Runs of the first version do not name their class: there was one only.
+    model = build_model(config_of_class(identity.get("architecture", "Transformer"), values))
     try:
         model.load_state_dict(weights)
     except RuntimeError:  # names every weight on a line of its own

@@ -3,11 +3,13 @@
 Paper: not in the paper
 """
 
+import gzip
 import importlib.metadata
 import json
 import os
 import platform
 import subprocess
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,40 @@ def read_record(path: Path | str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise ValueError(f"{path} is not a recorded run: it holds a {type(record).__name__}")
     return record
+
+
+def write_translations(path: Path | str, translations: dict[str, list[str]]) -> Path:
+    """Write the translations of a run, so that anybody can score them again.
+
+    Args:
+        path: of the file, ``NAME.translations.json.gz`` beside ``NAME.json``.
+        translations: sentences by test split, in its order.
+
+    Raises:
+        OSError: if the file cannot be written.
+
+    Paper: not in the paper
+    """
+    text = json.dumps(translations, ensure_ascii=False, indent=0).encode()
+    # Without a time in it: the same translations make the same file.
+    packed = gzip.compress(text, mtime=0)
+    write_atomically(Path(path), lambda p: p.write_bytes(packed))
+    return Path(path)
+
+
+def read_translations(path: Path | str) -> dict[str, list[str]]:
+    """Read what :func:`write_translations` wrote.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is damaged.
+
+    Paper: not in the paper
+    """
+    try:
+        return json.loads(gzip.decompress(Path(path).read_bytes()))
+    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
+        raise ValueError(f"{path} holds no translations: {error}") from None
 
 
 def recorded_runs(folder: Path | str = RUNS) -> dict[str, dict[str, Any]]:

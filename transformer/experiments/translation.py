@@ -15,15 +15,21 @@ from torch import nn
 
 from transformer.data.batching import EncodedPairs, TokenBatches, encode_pairs
 from transformer.data.corpora import Corpus, Split, load_corpus
+from transformer.data.moses import moses_lowercased
 from transformer.data.tokenizer import Tokenizer
-from transformer.experiments.record import describe_environment, write_record
+from transformer.experiments.architectures import architecture, build_model
+from transformer.experiments.presets import PRESETS, Preset
+from transformer.experiments.record import (
+    describe_environment,
+    write_record,
+    write_translations,
+)
+from transformer.inference.decoding import LengthPenalty
 from transformer.inference.device import device_label
 from transformer.inference.metrics import Score, bleu, chrf
 from transformer.inference.translator import Translator
-from transformer.model.transformer import Transformer
 from transformer.training.checkpoint import average_checkpoints, save_pretrained
 from transformer.training.curve import read_curve
-from transformer.training.presets import Preset
 from transformer.training.trainer import Trainer
 
 
@@ -31,8 +37,9 @@ class TranslationRun:
     """One training run in one folder, to start, to go on with, and to evaluate.
 
     The folder receives ``tokenizer.json``, what :class:`~transformer.training.trainer.Trainer`
-    writes, ``model/`` (the averaged weights, ready for ``Translator``) and ``run.json`` (the
-    record). A folder with an unfinished run of the same preset is taken up where it stopped.
+    writes, ``model/`` (the averaged weights, ready for ``Translator``), ``translations.json.gz``
+    (of every test split) and ``run.json`` (the record). A folder with an unfinished run of the same
+    preset is taken up where it stopped.
 
     Args:
         preset: the recipe.
@@ -62,16 +69,18 @@ class TranslationRun:
         self.folder = Path(folder)
         self._require_own_folder()
         self.corpus = load_corpus(preset.corpus, data_dir) if corpus is None else corpus
+        if preset.text == "moses-lowercase":
+            self.corpus = moses_lowercased(self.corpus)
         self.preset = preset = replace(preset, corpus=self.corpus.name)
         train = _first(self.corpus.train, preset.train_pairs)
         self.tokenizer = self._tokenizer(train)
 
         training = preset.training
         torch.manual_seed(training.seed)
-        self.model = Transformer(replace(preset.model, vocab_size=self.tokenizer.vocab_size))
+        self.model = build_model(replace(preset.model, vocab_size=self.tokenizer.vocab_size))
         self.translator = Translator(self.model, self.tokenizer)
         limits = [training.max_length]
-        if preset.model.positions == "learned":
+        if getattr(preset.model, "positions", None) == "learned":
             limits.append(preset.model.max_length)
         longest = min((limit for limit in limits if limit is not None), default=None)
         self.batches = TokenBatches(
@@ -109,6 +118,9 @@ class TranslationRun:
         Paper: section 5.2
         """
         training, model = self.preset.training, self.model
+        shown = ("num_layers", "d_model", "d_ff", "d_hidden", "num_heads", "kernel")
+        fields = self.preset.model.to_dict()
+        sizes = {name: fields[name] for name in shown if fields.get(name) is not None}
         processes = self.trainer.accelerator.num_processes
         per_step = training.accumulate * processes
         target = int(self.batches.pairs.target.lengths().sum())
@@ -118,8 +130,8 @@ class TranslationRun:
         lines = [
             f"{self.preset.name}: {self.corpus.name}, {len(self.batches.pairs):,} training pairs, "
             f"{target:,} target tokens, vocabulary {self.tokenizer.vocab_size:,}",
-            f"model: {model.num_parameters():,} parameters, {self.preset.model.num_layers} layers, "
-            f"d_model {self.preset.model.d_model}, {self.preset.model.num_heads} heads",
+            f"model: {architecture(self.preset.model)}, {model.num_parameters():,} parameters, "
+            + ", ".join(f"{name} {value}" for name, value in sizes.items()),
             f"training: {training.max_steps:,} steps of at most "
             f"{training.batch_tokens * per_step:,} tokens, {epochs:.1f} epochs, "
             f"{training.precision}",
@@ -162,27 +174,28 @@ class TranslationRun:
 
         Paper: section 6.1
         """
-        paths = self.trainer.checkpoints()
-        metrics = []
+        paths, preset = self.trainer.checkpoints(), self.preset
+        metrics, translations = [], {}
+        search = dict(alpha=preset.alpha, penalty=preset.penalty)
         for weights, used in (("last", paths[-1:]), ("averaged", paths)):
             self.model.load_state_dict(average_checkpoints(used))
-            for split_name, split in self.tests.items():
-                for beam_size in sorted({1, self.preset.beam_size}):
-                    for score in evaluate(self.translator, split, beam_size, self.preset.alpha):
-                        result = dict(
-                            split=split_name,
-                            pairs=len(split),
-                            weights=weights,
-                            beam_size=beam_size,
-                            alpha=self.preset.alpha,
-                        )
+            for name, split in self.tests.items():
+                for beam_size in sorted({1, preset.beam_size}):
+                    found = self.translator.translate(split.source, beam_size, **search)
+                    translations[name] = found  # at last those of the mean weights and the beam
+                    result = dict(
+                        split=name, pairs=len(split), weights=weights, beam_size=beam_size, **search
+                    )
+                    for score in _scores(found, split, self.tokenize):
                         metrics.append(result | score.to_dict())
-                        say(f"{split_name}, {weights} weights, beam {beam_size}: {score}")
+                        say(f"{name}, {weights} weights, beam {beam_size}: {score}")
         save_pretrained(self.model, self.tokenizer, self.folder / "model")
         trainer = self.trainer
         record = dict(
-            preset=self.preset.to_dict(),
-            seed=self.preset.training.seed,
+            preset=preset.to_dict(),
+            command=preset.command() if preset.name in PRESETS else None,
+            seed=preset.training.seed,
+            architecture=architecture(preset.model),
             corpus=dict(
                 name=self.corpus.name,
                 languages=[self.corpus.source_language, self.corpus.target_language],
@@ -197,25 +210,34 @@ class TranslationRun:
             averaged=[path.stem for path in paths],
             environment=describe_environment(),
             metrics=metrics,
-            samples=self._samples(),
+            samples=self._samples(translations),
             curve=read_curve(self.folder / "curve.jsonl"),
         )
+        write_translations(self.folder / "translations.json.gz", translations)
         write_record(self.folder / "run.json", record)
         return record
 
-    def _samples(self, count: int = 8) -> list[dict[str, str]]:
-        split = _first(next(iter(self.tests.values())), count)
-        preset = self.preset
-        translations = self.translator.translate(split.source, preset.beam_size, preset.alpha)
+    def _samples(self, translations: dict[str, list[str]], count: int = 8) -> list[dict[str, str]]:
+        name, split = next(iter(self.tests.items()))
         return [
             dict(source=source, reference=reference, translation=translation)
-            for (source, reference), translation in zip(split, translations, strict=True)
+            for (source, reference), translation in zip(
+                _first(split, count), translations[name], strict=False
+            )
         ]
 
     def _validation_bleu(self, model: nn.Module) -> dict[str, float]:
         split = _first(self.validation, self.preset.score_pairs)
         translations = self.translator.translate(split.source, beam_size=1)
-        return {"bleu": bleu(translations, split.target).score}
+        return {"bleu": bleu(translations, split.target, self.tokenize).score}
+
+    @property
+    def tokenize(self) -> str:
+        """How BLEU cuts this run's text into words: tokens that are there already stay.
+
+        Paper: section 6.1
+        """
+        return "13a" if self.preset.text == "plain" else "none"
 
     def _tokenizer(self, train: Split) -> Tokenizer:
         size = self.preset.model.vocab_size
@@ -231,7 +253,9 @@ class TranslationRun:
 
     def _fitting(self, name: str, split: Split) -> Split:
         """A split without the sentences that the model refuses; a warning says how many."""
-        longest = self.preset.model.max_length
+        longest = getattr(self.preset.model, "max_length", None)
+        if longest is None:  # a recurrent model takes what comes
+            return split
         pairs = encode_pairs(self.tokenizer, split)
         fits = np.maximum(pairs.source.lengths(), pairs.target.lengths()) <= longest
         if fits.all():
@@ -267,6 +291,8 @@ def evaluate(
     alpha: float = 0.6,
     batch_size: int = 64,
     progress: bool = False,
+    tokenize: str = "13a",
+    penalty: LengthPenalty = "gnmt",
 ) -> list[Score]:
     """Translate a split and return BLEU and chrF, with their signatures.
 
@@ -277,13 +303,19 @@ def evaluate(
         alpha: length penalty.
         batch_size: sentences to translate at once; the result does not depend on it.
         progress: show a progress bar.
+        tokenize: how BLEU cuts words, see :func:`~transformer.inference.metrics.bleu`.
+        penalty: see :func:`~transformer.inference.decoding.length_penalty`.
 
     Paper: section 6.1, Table 2
     """
     translations = translator.translate(
-        split.source, beam_size, alpha, batch_size, progress=progress
+        split.source, beam_size, alpha, batch_size, progress=progress, penalty=penalty
     )
-    return [bleu(translations, split.target), chrf(translations, split.target)]
+    return _scores(translations, split, tokenize)
+
+
+def _scores(translations: list[str], split: Split, tokenize: str) -> list[Score]:
+    return [bleu(translations, split.target, tokenize), chrf(translations, split.target)]
 
 
 def duration(seconds: float) -> str:

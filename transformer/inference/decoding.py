@@ -17,6 +17,7 @@ Paper: section 6.1
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -28,6 +29,8 @@ from transformer.inference.stepwise import (
     length_limits,
     next_logits,
 )
+
+LengthPenalty = Literal["gnmt", "fairseq"]
 
 
 @dataclass(frozen=True)
@@ -50,18 +53,29 @@ class Hypothesis:
     finished: bool = True
 
 
-def length_penalty(length: int | Tensor, alpha: float) -> float | Tensor:
+def length_penalty(
+    length: int | Tensor, alpha: float, kind: LengthPenalty = "gnmt"
+) -> float | Tensor:
     """What a log-probability is divided by, so that long translations are not put at a loss.
 
-    This is the penalty of GNMT, ``((5 + |Y|) / 6)^alpha``, which the paper's own code uses.
+    Two formulas share the name, and the same alpha means more in the second one:
+
+    * "gnmt": ``((5 + |Y|) / 6)^alpha``, as in GNMT and in the paper's own code.
+    * "fairseq": ``|Y|^alpha``, as in fairseq; with alpha = 1 the mean over the tokens.
 
     Args:
-        length: ``|Y|``, EOS counted; a number or a tensor of numbers.
+        length: ``|Y|``, at least 1, EOS counted; a number or a tensor of numbers.
         alpha: 0 for none; the paper uses 0.6 for translation and 0.3 for parsing.
+        kind: one of the two.
+
+    Raises:
+        ValueError: if ``kind`` is neither.
 
     Paper: section 6.1
     """
-    return ((5.0 + length) / 6.0) ** alpha
+    _check_penalty("kind", kind)
+    base = (5.0 + length) / 6.0 if kind == "gnmt" else 1.0 * length
+    return base**alpha
 
 
 @torch.inference_mode()
@@ -121,6 +135,7 @@ def beam_search(
     alpha: float = 0.6,
     max_length: int | None = None,
     n_best: int | None = None,
+    penalty: LengthPenalty = "gnmt",
 ) -> list[Hypothesis] | list[list[Hypothesis]]:
     """Follow the ``beam_size`` most probable beginnings at once; return the best-scored ending.
 
@@ -139,6 +154,7 @@ def beam_search(
         max_length: most tokens to produce for a sentence, EOS counted; None for the number of
             its real tokens (EOS not counted) + 50.
         n_best: how many hypotheses to return per sentence, 1 to ``beam_size``.
+        penalty: formula of the length penalty, see :func:`length_penalty`.
 
     Returns:
         The best hypothesis of each sentence, in order. With ``n_best``, a list of up to ``n_best``
@@ -151,14 +167,17 @@ def beam_search(
 
     Paper: section 6.1
     """
-    _check_beam(beam_size, alpha, n_best)
+    _check_beam(beam_size, alpha, n_best, penalty)
     if beam_size == 1:
-        greedy = [_rescored(best, alpha) for best in greedy_search(model, source, max_length)]
+        found = greedy_search(model, source, max_length)
+        greedy = [_rescored(best, alpha, penalty) for best in found]
         return greedy if n_best is None else [[best] for best in greedy]
 
     limit = length_limits(model, source, max_length)
     longest = int(limit.max())
-    beams = _Beams(limit, beam_size, alpha, n_best or 1, model.config.eos_id)
+    # One table for scores and bounds: what ends a search compares numbers of the same rounding.
+    table = length_penalty(torch.arange(longest + 2, device=limit.device), alpha, penalty)
+    beams = _Beams(limit, beam_size, table, n_best or 1, model.config.eos_id)
     results: list[list[Hypothesis]] = [[] for _ in source]
     last = torch.full((len(source) * beam_size,), model.config.bos_id, device=source.device)
     with evaluation_mode(model):
@@ -187,11 +206,10 @@ class _Beams:
     best first. An empty place has the log-probability -inf.
     """
 
-    def __init__(self, limit: Tensor, width: int, alpha: float, wanted: int, eos_id: int):
+    def __init__(self, limit: Tensor, width: int, penalty: Tensor, wanted: int, eos_id: int):
         self.limit, self.width, self.wanted, self.eos_id = limit, width, wanted, eos_id
         longest, device = int(limit.max()), limit.device
-        # One table for scores and bounds: the stop below compares numbers of the same rounding.
-        self.penalty = length_penalty(torch.arange(longest + 2, device=device), alpha)
+        self.penalty = penalty
         self.sentence = torch.arange(len(limit), device=device)
         self.tokens = limit.new_zeros(len(limit), width, longest)
         self.log_probability = torch.full((len(limit), width), -math.inf, device=device)
@@ -237,7 +255,7 @@ class _Beams:
         Every token multiplies a probability by at most 1, so the log-probability a <= 0 of the
         best alive hypothesis bounds that of all that may still come. It will be divided by the
         penalty of some length from ``length`` + 1 to the limit, and as a is not positive, the
-        largest of these penalties is the most favourable. The penalty rises with the length if
+        largest of these penalties is the most favourable. Either penalty rises with the length if
         alpha > 0, falls if alpha < 0 and stays 1 if alpha = 0, so the largest is at one end.
 
         If the last of the wanted finished hypotheses scores at least that much, all of them stay:
@@ -282,16 +300,22 @@ def _hypothesis(tokens: Tensor, log_probability: Tensor, score: Tensor, eos_id: 
     return Hypothesis(ids, log_probability.item(), score.item(), finished)
 
 
-def _rescored(hypothesis: Hypothesis, alpha: float) -> Hypothesis:
+def _rescored(hypothesis: Hypothesis, alpha: float, penalty: LengthPenalty) -> Hypothesis:
     length = len(hypothesis.tokens) + hypothesis.finished
-    score = hypothesis.log_probability / length_penalty(length, alpha)
+    score = hypothesis.log_probability / length_penalty(length, alpha, penalty)
     return replace(hypothesis, score=score)
 
 
-def _check_beam(beam_size: int, alpha: float, n_best: int | None) -> None:
+def _check_penalty(name: str, kind: str) -> None:
+    if kind not in get_args(LengthPenalty):
+        raise ValueError(f"{name} must be one of {get_args(LengthPenalty)}, got {kind!r}")
+
+
+def _check_beam(beam_size: int, alpha: float, n_best: int | None, penalty: LengthPenalty) -> None:
     if beam_size < 1:
         raise ValueError(f"beam_size must be at least 1, got {beam_size}")
     if not -10 <= alpha <= 10:
         raise ValueError(f"alpha must be a number from -10 to 10, got {alpha}")
     if n_best is not None and not 1 <= n_best <= beam_size:
         raise ValueError(f"n_best must be from 1 to beam_size = {beam_size}, got {n_best}")
+    _check_penalty("penalty", penalty)

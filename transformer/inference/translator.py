@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
 from transformer.data.tokenizer import Tokenizer
-from transformer.inference.decoding import beam_search
+from transformer.inference.decoding import LengthPenalty, beam_search
 from transformer.inference.pretrained import locate_pretrained
 from transformer.inference.stepwise import StepwiseModel, evaluation_mode
 from transformer.model.transformer import Transformer
@@ -125,6 +125,7 @@ class Translator:
         batch_size: int = 64,
         max_length: int | None = None,
         progress: bool = False,
+        penalty: LengthPenalty = "gnmt",
     ) -> str | list[str]:
         """Translate sentences.
 
@@ -140,6 +141,8 @@ class Translator:
             max_length: most tokens of a translation, EOS counted; None for those of the sentence
                 plus 50.
             progress: whether to show a progress bar.
+            penalty: formula of the length penalty, see
+                :func:`~transformer.inference.decoding.length_penalty`.
 
         Returns:
             As many translations, in the same order; one text for one text.
@@ -152,7 +155,8 @@ class Translator:
         Paper: section 6.1
         """
         if isinstance(texts, str):
-            return self.translate([texts], beam_size, alpha, batch_size, max_length, progress)[0]
+            options = (beam_size, alpha, batch_size, max_length, progress, penalty)
+            return self.translate([texts], *options)[0]
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         sources = [self._encode(text, f"texts[{i}]") for i, text in enumerate(texts)]
@@ -167,7 +171,9 @@ class Translator:
             for start in range(0, len(order), batch_size):
                 batch = order[start : start + batch_size]
                 source = self._pad([sources[i] for i in batch])
-                found = beam_search(self.model, source, beam_size, alpha, max_length)
+                found = beam_search(
+                    self.model, source, beam_size, alpha, max_length, penalty=penalty
+                )
                 outputs = self.tokenizer.decode_batch([best.tokens for best in found])
                 for i, output in zip(batch, outputs, strict=True):
                     translations[i] = output.strip()

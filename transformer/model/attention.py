@@ -111,10 +111,26 @@ class AdditiveAttention(nn.Module):
 
         Paper: section 3.2.1
         """
+        return self.attend(query, self.key_projection(key), value, mask, need_weights)
+
+    def attend(
+        self,
+        query: Float[Tensor, "*batch T d_query"],
+        projected_key: Float[Tensor, "*batch S d_hidden"],
+        value: Float[Tensor, "*batch S d_v"],
+        mask: Bool[Tensor, "..."] | None = None,
+        need_weights: bool = False,
+    ) -> Float[Tensor, "*batch T d_v"] | tuple[Tensor, Tensor]:
+        """Attend to keys that went through ``key_projection`` before.
+
+        A recurrent decoder asks the same keys at every step, and need not project them again.
+
+        Paper: section 3.2.1
+        """
         hidden = torch.tanh(
-            self.query_projection(query).unsqueeze(-2) + self.key_projection(key).unsqueeze(-3)
-        )  # (*batch, T, S, d_hidden)
-        weights = masked_softmax(self.score(hidden).squeeze(-1), mask)
+            self.query_projection(query).unsqueeze(-2) + projected_key.unsqueeze(-3)
+        )
+        weights = masked_softmax(self.score(hidden).squeeze(-1), mask)  # hidden: (*batch, T, S, d)
         output = weights @ value
         return (output, weights) if need_weights else output
 

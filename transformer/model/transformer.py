@@ -8,9 +8,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from huggingface_hub import PyTorchModelHubMixin
 from jaxtyping import Bool, Float, Int
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -18,6 +16,7 @@ from transformer.model.attention import MultiHeadAttention
 from transformer.model.cache import DecodingState, LayerCache
 from transformer.model.config import TransformerConfig
 from transformer.model.embedding import TokenEmbedding
+from transformer.model.hub import HubModel
 from transformer.model.layers import DecoderLayer, EncoderLayer, PositionwiseFeedForward, Residual
 from transformer.model.masks import causal_mask, padding_mask
 from transformer.model.positional import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
@@ -35,13 +34,7 @@ class AttentionMaps:
     cross: list[Tensor] = field(default_factory=list)
 
 
-class Transformer(
-    nn.Module,
-    PyTorchModelHubMixin,
-    library_name="transformer-book",
-    repo_url="https://github.com/transformer-book/transformer-book",
-    tags=["translation"],
-):
+class Transformer(nn.Module, HubModel):
     """The encoder-decoder model of the paper.
 
     Token ids come in, logits go out. Masks are made from the ids. The decoder's input starts with
@@ -281,22 +274,6 @@ class Transformer(
                         nn.init.xavier_uniform_(part)
         if self.config.sharing == "none" and self.config.init != "glorot":
             nn.init.normal_(self.output.weight, std=std)
-
-    @classmethod
-    def _from_pretrained(cls, *, strict: bool = True, **options: Any) -> "Transformer":
-        # The mixin's own default lets missing and unknown weights pass in silence.
-        try:
-            return super()._from_pretrained(strict=strict, **options)
-        except (RuntimeError, KeyError, SafetensorError) as error:
-            reason = " ".join(str(error).split())[:300]
-            raise ValueError(
-                f"the weights in {options.get('model_id')!r} do not fit its configuration: {reason}"
-            ) from None
-
-    @classmethod
-    def _load_as_pickle(cls, *_: Any) -> "Transformer":
-        # Where there are no safetensors, the mixin's own default opens a pickle.
-        raise ValueError("no model.safetensors found; weights in a pickle are not read")
 
     @property
     def _target_embedding(self) -> TokenEmbedding:

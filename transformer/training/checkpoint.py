@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from transformer.data.tokenizer import Tokenizer
+from transformer.model.hub import HubModel
 from transformer.model.transformer import Transformer
 
 
@@ -116,9 +117,11 @@ def average_checkpoints(paths: Sequence[Path | str]) -> dict[str, Tensor]:
 
 
 def save_pretrained(
-    model: Transformer, tokenizer: Tokenizer, folder: Path | str, half: bool = False
+    model: HubModel, tokenizer: Tokenizer, folder: Path | str, half: bool = False
 ) -> Path:
     """Write a folder that :func:`load_pretrained`, ``Translator`` and the Hub understand.
+
+    Of another model than the Transformer, its class reads the weights: ``from_pretrained(folder)``.
 
     Args:
         model: the model.

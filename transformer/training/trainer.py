@@ -98,8 +98,9 @@ class Trainer:
         model.to(self.accelerator.device)
         model.checkpoint_activations = config.checkpoint_activations
         if config.compile:
-            for layer in [*getattr(model, "encoder", []), *getattr(model, "decoder", [])]:
-                layer.compile(dynamic=True)
+            for stack in (getattr(model, "encoder", None), getattr(model, "decoder", None)):
+                for layer in stack if isinstance(stack, nn.ModuleList) else ():
+                    layer.compile(dynamic=True)
         loss = TranslationLoss(model, config.label_smoothing, config.smoothing)
         optimizer = torch.optim.Adam(
             model.parameters(),
@@ -318,6 +319,7 @@ class Trainer:
         free = ("max_steps", "log_every", "keep_last")
         recipe = {k: v for k, v in self.config.to_dict().items() if k not in free}
         model = {f"model.{k}": v for k, v in self.model.config.to_dict().items()}
+        model["architecture"] = type(self.model).__name__
         pairs = self.batches.pairs
         data = dict(pairs=len(pairs), text=crc32(pairs.target.ids, crc32(pairs.source.ids)))
         return recipe | model | data | dict(processes=self.accelerator.num_processes)

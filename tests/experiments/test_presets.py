@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from transformer.data.corpora import corpus_names
+from transformer.experiments.architectures import build_model
+from transformer.experiments.overrides import parse_changes
+from transformer.experiments.presets import PRESETS, Preset, get_preset
 from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
 from transformer.training.config import TrainingConfig
-from transformer.training.presets import PRESETS, Preset, get_preset
 
 NAMES = {"smoke", "tatoeba-small", "multi30k-tiny", "wmt14-base", "wmt14-big"}
 
@@ -23,7 +24,7 @@ def test_the_promised_presets_are_there_under_their_own_names():
 def test_every_preset_can_be_built(name):
     preset = PRESETS[name]
     with torch.device("meta"):
-        model = Transformer(preset.model)
+        model = build_model(preset.model)
     assert model.num_parameters() > 0
     assert preset.corpus in corpus_names()
     training = preset.training
@@ -40,6 +41,32 @@ def test_the_papers_presets_are_the_papers():
         assert (preset.beam_size, preset.alpha) == (4, 0.6)
         assert preset.training.keep_last == averaged
         assert preset.training.batch_tokens * preset.training.accumulate == 25_000
+
+
+def test_the_models_that_are_compared_are_as_large():
+    sizes = []
+    for kind in ("tiny", "recurrent", "convolutional"):
+        preset, short = PRESETS[f"multi30k-{kind}"], PRESETS[f"multi30k-{kind}-cpu"]
+        assert preset.model == short.model
+        sizes.append(build_model(preset.model).num_parameters())
+        for one, other in (
+            (preset, PRESETS["multi30k-tiny"]),
+            (short, PRESETS["multi30k-tiny-cpu"]),
+        ):
+            same = ("max_steps", "batch_tokens", "accumulate", "label_smoothing", "keep_last")
+            assert all(getattr(one.training, f) == getattr(other.training, f) for f in same)
+            search = ("corpus", "text", "beam_size", "alpha", "penalty")
+            assert all(getattr(one, f) == getattr(other, f) for f in search)
+    assert max(sizes) < 1.1 * min(sizes)
+
+
+def test_the_command_repeats_the_preset():
+    assert PRESETS["smoke"].command() == "transformer train smoke"
+    changed = PRESETS["smoke"].with_changes(seed=3, d_model=64, clip_norm=1.0, max_length=2000)
+    command = changed.command()
+    start, *settings = command.split(" --set ")
+    assert start == "transformer train smoke"
+    assert PRESETS["smoke"].with_changes(**parse_changes(PRESETS["smoke"], settings)) == changed
 
 
 def test_no_two_parts_share_a_field_but_the_longest_length():
@@ -86,6 +113,12 @@ def test_an_unknown_field_like_none_is_met_with_all():
 def test_a_change_out_of_range_is_refused(change):
     with pytest.raises(ValueError, match=f"{next(iter(change))} must be"):
         PRESETS["smoke"].with_changes(**change)
+
+
+@pytest.mark.parametrize("change", ["text=moses", "penalty=google"])
+def test_a_choice_that_there_is_not_is_met_with_those_that_there_are(change):
+    with pytest.raises(ValueError, match=f"{change.split('=')[0]} must be one of (plain|gnmt), "):
+        parse_changes(PRESETS["smoke"], [change])
 
 
 def test_an_unknown_preset_is_met_with_the_known_ones():

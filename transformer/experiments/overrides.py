@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
-from transformer.training.presets import Preset
+from transformer.experiments.presets import Preset
 
 _NAMES = {int: "an integer", float: "a number", bool: "true or false", NoneType: "none"}
 

@@ -1,0 +1,325 @@
+"""A convolutional translator: gated convolutions, with an attention in every decoder layer.
+
+The strongest model without recurrence that the paper compares with, ConvS2S. It offers what
+training and search ask of a model, as the Transformer does, so everything that runs on the one
+runs on the other.
+
+Paper: sections 2 and 4 (convolutional models), Table 2 (ConvS2S)
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.parametrizations import weight_norm
+
+from transformer.model.attention import scaled_dot_product_attention
+from transformer.model.hub import HubModel
+from transformer.model.masks import padding_mask
+from transformer.model.positional import LearnedPositionalEmbedding
+
+HALF = math.sqrt(0.5)  # the sum of two things of variance 1, times this, has variance 1 again
+
+
+@dataclass(frozen=True)
+class ConvolutionalConfig:
+    """Sizes of a :class:`ConvolutionalTranslator`.
+
+    Args:
+        vocab_size: number of tokens V, source and target together.
+        d_model: size of embeddings and of every layer.
+        num_layers: layers of the encoder, and of the decoder.
+        kernel: positions that one convolution sees, odd. Depth d sees d (kernel - 1) + 1.
+        dropout: on embeddings, on the input of every convolution, and on what the output reads.
+        max_length: longest sequence; positions are learned.
+        pad_id: id of padding.
+        bos_id: id that begins a decoder input.
+        eos_id: id that ends a sentence.
+
+    Raises:
+        ValueError: if a size is not positive, ``kernel`` is even, or ``dropout`` is outside [0, 1).
+
+    Paper: not in the paper (it quotes ConvS2S from Gehring et al. 2017)
+    """
+
+    vocab_size: int
+    d_model: int = 256
+    num_layers: int = 4
+    kernel: int = 3
+    dropout: float = 0.0
+    max_length: int = 1024
+    pad_id: int = 0
+    bos_id: int = 1
+    eos_id: int = 2
+    positions: ClassVar[str] = "learned"
+
+    def __post_init__(self):
+        for name in ("vocab_size", "d_model", "num_layers", "kernel", "max_length"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.kernel % 2 == 0:
+            raise ValueError(f"kernel must be odd, got {self.kernel}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values.
+
+        Paper: not in the paper
+        """
+        return asdict(self)
+
+
+class GatedConvolution(nn.Module):
+    """A convolution over positions whose one half of channels gates the other.
+
+    ``kernel`` neighbours become 2 d_model channels (a, b), and the output is a * sigmoid(b).
+
+    Args:
+        d_model: channels in and out.
+        kernel: positions that it sees.
+        dropout: on its input.
+
+    Paper: section 4 (convolutional layers); Gehring et al. 2017
+    """
+
+    def __init__(self, d_model: int, kernel: int, dropout: float):
+        super().__init__()
+        convolution = nn.Conv1d(d_model, 2 * d_model, kernel)
+        # The gate lets half through and dropout removes a part: 4 makes up for the one, 1 - dropout
+        # for the other, and the output has the variance of the input.
+        nn.init.normal_(convolution.weight, std=math.sqrt(4 * (1 - dropout) / (kernel * d_model)))
+        nn.init.zeros_(convolution.bias)
+        self.convolution = weight_norm(convolution, dim=0)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Float[Tensor, "B P d_model"]) -> Float[Tensor, "B Q d_model"]:
+        """Convolve P = Q + kernel - 1 positions, those at the edges given by the caller.
+
+        Paper: section 4
+        """
+        return F.glu(self.convolution(self.dropout(x).transpose(1, 2)), dim=1).transpose(1, 2)
+
+
+class MultiStepAttention(nn.Module):
+    """What one decoder layer adds: a look at the source, asked with its own state.
+
+    Each layer of the decoder attends for itself, after its convolution, so that a later layer
+    knows what an earlier one has read: several *steps* of attention, where a recurrent decoder
+    has one a token.
+
+    Args:
+        d_model: size of states and embeddings.
+
+    Paper: section 2 (ConvS2S); Gehring et al. 2017, section 3.3
+    """
+
+    def __init__(self, d_model: int):
+        super().__init__()
+        self.query = _linear(d_model)
+        self.output = _linear(d_model)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T d_model"],
+        embedded: Float[Tensor, "B T d_model"],
+        keys: Float[Tensor, "B S d_model"],
+        values: Float[Tensor, "B S d_model"],
+        mask: Bool[Tensor, "B 1 S"],
+    ) -> Float[Tensor, "B T d_model"]:
+        """Return x with what was read added to it.
+
+        Args:
+            x: the layer's state.
+            embedded: the target's own embeddings, part of the question.
+            keys: the encoder's outputs.
+            values: the same with the source's embeddings added.
+            mask: True where there is a source token.
+
+        Paper: section 2
+        """
+        query = (self.query(x) + embedded) * HALF
+        read = scaled_dot_product_attention(query, keys, values, mask, scale=1.0)
+        # A mean over m values has 1 / m of their variance, if they weigh the same.
+        read = read * mask.sum(dim=-1, keepdim=True).sqrt()
+        return (x + self.output(read)) * HALF
+
+
+@dataclass
+class ConvolutionalState:
+    """Where each row of a search stands: the source it reads and the last inputs of each layer.
+
+    Paper: not in the paper
+    """
+
+    keys: Float[Tensor, "rows S d_model"]
+    values: Float[Tensor, "rows S d_model"]
+    mask: Bool[Tensor, "rows 1 S"]
+    windows: list[Float[Tensor, "rows kernel_minus_1 d_model"]]
+    length: int = 0
+
+    def reorder(self, rows: Int[Tensor, "kept"]) -> None:
+        """Let row i continue the sequence that row ``rows[i]`` holds now.
+
+        Paper: section 6.1 (beam search)
+        """
+        self.keys, self.values, self.mask = self.keys[rows], self.values[rows], self.mask[rows]
+        self.windows = [window[rows] for window in self.windows]
+
+
+class ConvolutionalTranslator(nn.Module, HubModel):
+    """Stacks of gated convolutions; the decoder's see only the past and attend to the source.
+
+    As in ConvS2S: learned positions, weight normalisation, residuals scaled by sqrt(1/2), one
+    attention in every decoder layer whose values are encoder outputs plus source embeddings.
+    Unlike there: one width throughout, and, as in our other models, one matrix for both embeddings
+    and the output. The encoder's gradients are not scaled down, since Adam would undo it.
+
+    Args:
+        config: sizes.
+
+    Paper: sections 2 and 4, Table 2 (ConvS2S)
+    """
+
+    def __init__(self, config: ConvolutionalConfig):
+        super().__init__()
+        self.config = config
+        d = config.d_model
+
+        def stack() -> nn.ModuleList:
+            layers = (
+                GatedConvolution(d, config.kernel, config.dropout) for _ in range(config.num_layers)
+            )
+            return nn.ModuleList(layers)
+
+        self.embedding = nn.Embedding(config.vocab_size, d)
+        self.source_positions = LearnedPositionalEmbedding(d, config.max_length)
+        self.target_positions = LearnedPositionalEmbedding(d, config.max_length)
+        self.encoder, self.decoder = stack(), stack()
+        self.attention = nn.ModuleList(MultiStepAttention(d) for _ in range(config.num_layers))
+        self.keys, self.readout = _linear(d), _linear(d)
+        self.dropout = nn.Dropout(config.dropout)
+        # Small and not multiplied by sqrt(d_model): scores are not scaled here, and embeddings of
+        # variance 1 would let each question see one position only from the first step on.
+        nn.init.normal_(self.embedding.weight, std=d**-0.5)
+        for positions in (self.source_positions, self.target_positions):
+            nn.init.normal_(positions.embedding.weight, std=d**-0.5)
+
+    @property
+    def output_weight(self) -> Float[Tensor, "V d_model"]:
+        """The output projection, shared with the embeddings.
+
+        Paper: section 3.4
+        """
+        return self.embedding.weight
+
+    def forward(
+        self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T V"]:
+        """Return the logits of the next token at every target position.
+
+        Args:
+            source: source ids, right-padded, no row all padding.
+            target: target ids shifted right: ``bos_id`` first.
+
+        Raises:
+            ValueError: if a sequence is longer than ``max_length``.
+
+        Paper: section 2
+        """
+        return F.linear(
+            self.decoder_states(target, self.encode(source), source), self.output_weight
+        )
+
+    def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S d_model"]:
+        """Return what the decoder compares its questions with; zeros at padding.
+
+        Paper: section 2
+        """
+        real = (source != self.config.pad_id)[..., None]
+        edge = self.config.kernel // 2
+        x = self._embed(source, self.source_positions) * real
+        for layer in self.encoder:
+            # Padding must look like the edge of the sentence, which is zeros.
+            x = (layer(F.pad(x, (0, 0, edge, edge))) + x) * HALF * real
+        return self.keys(x) * real
+
+    def decoder_states(
+        self,
+        target: Int[Tensor, "B T"],
+        memory: Float[Tensor, "B S d_model"],
+        source: Int[Tensor, "B S"],
+    ) -> Float[Tensor, "B T d_model"]:
+        """Return what the output matrix reads, at all target positions at once.
+
+        Args:
+            target: target ids shifted right.
+            memory: what :meth:`encode` returned.
+            source: the source ids.
+
+        Paper: section 2
+        """
+        return self._advance(target, self._state(memory, source))
+
+    def start_decoding(
+        self, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
+    ) -> ConvolutionalState:
+        """Encode the source for ``beam_size`` outputs of each sentence.
+
+        ``max_length`` is not needed: the state holds the last few positions only.
+
+        Paper: section 6.1
+        """
+        state = self._state(self.encode(source), source)
+        state.reorder(torch.arange(len(source), device=source.device).repeat_interleave(beam_size))
+        return state
+
+    def decode_next(
+        self, tokens: Int[Tensor, "rows"], state: ConvolutionalState
+    ) -> Float[Tensor, "rows V"]:
+        """Feed the newest token of each row and return the logits of the one after it.
+
+        Paper: section 6.1
+        """
+        return F.linear(self._advance(tokens[:, None], state)[:, 0], self.output_weight)
+
+    def num_parameters(self) -> int:
+        """Count the parameters.
+
+        Paper: Table 3, last column
+        """
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def _embed(self, ids: Tensor, positions: nn.Module, start: int = 0) -> Tensor:
+        return self.dropout(positions(self.embedding(ids), start))
+
+    def _state(self, memory: Tensor, source: Tensor) -> ConvolutionalState:
+        mask = padding_mask(source, self.config.pad_id)[:, 0]
+        # Without dropout: two draws of the same embeddings would differ.
+        values = (memory + self.source_positions(self.embedding(source))) * HALF
+        # Before the first position there is nothing: zeros.
+        empty = memory.new_zeros(len(memory), self.config.kernel - 1, memory.size(-1))
+        return ConvolutionalState(memory, values, mask, [empty] * self.config.num_layers)
+
+    def _advance(self, target: Tensor, state: ConvolutionalState) -> Tensor:
+        """Append positions to what ``state`` has read; return their states: (B, T, d_model)."""
+        x = embedded = self._embed(target, self.target_positions, state.length)
+        for i, (layer, attention) in enumerate(zip(self.decoder, self.attention, strict=True)):
+            seen = torch.cat([state.windows[i], x], dim=1)
+            state.windows[i] = seen[:, seen.size(1) - self.config.kernel + 1 :]
+            read = attention(layer(seen), embedded, state.keys, state.values, state.mask)
+            x = (read + x) * HALF
+        state.length += target.size(1)
+        return self.dropout(self.readout(x))
+
+
+def _linear(d_model: int) -> nn.Module:
+    """A weight-normalised projection that keeps the variance."""
+    linear = nn.Linear(d_model, d_model)
+    nn.init.normal_(linear.weight, std=d_model**-0.5)
+    nn.init.zeros_(linear.bias)
+    return weight_norm(linear, dim=0)
