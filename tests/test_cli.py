@@ -507,10 +507,28 @@ class TestEvaluate:
         saying = "split must be one of validation, test, .* got 'train'"
         fails("evaluate", "-m", trained[0], *options, "--split", "train", saying=saying)
 
+    def test_moses_tokens_are_made_and_scored_as_they_are(self, trained, tmp_path, monkeypatch):
+        pytest.importorskip("sacremoses")
+        for side, line in (("en", "A Dog's life.\n"), ("fr", "L'homme, seul.\n")):
+            for name in ("newstest2013", "newstest2014"):
+                (tmp_path / f"{name}.en-fr.{side}").write_text(line * 2)
+        seen = []
+        echo = lambda self, texts, *_, **__: seen.extend(texts) or list(texts)  # noqa: E731
+        monkeypatch.setattr(Translator, "translate", echo)
+        options = "--corpus", "wmt-newstest-en-fr", "--data-dir", tmp_path
+        shown = run("evaluate", "-m", trained[0], *options, "--text", "moses-lowercase").stdout
+        assert seen == ["a dog 's life ."] * 2
+        assert "|tok:none|" in shown
+        assert "|tok:13a|" in run("evaluate", "-m", trained[0], *options).stdout
+        saying = "text must be one of plain, moses-lowercase, got 'moses'"
+        fails("evaluate", "-m", trained[0], *options, "--text", "moses", saying=saying)
+
     def test_bad_input(self, trained, files, tmp_path):
         both = "--corpus", "tatoeba-en-de"
         fails("evaluate", "-m", trained[0], *files, *both, saying="--corpus or files, not both")
         fails("evaluate", "-m", trained[0], *files[:2], saying="go together")
+        moses = "--text", "moses-lowercase"
+        fails("evaluate", "-m", trained[0], *files, *moses, saying="--text is for --corpus")
         fails("evaluate", "-m", trained[0], "--corpus", "tatoeba", saying="unknown corpus")
 
 

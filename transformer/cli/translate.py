@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -75,6 +76,9 @@ def evaluate(
         str | None, typer.Option(help="See: transformer corpora.", show_default="tatoeba-en-de")
     ] = None,
     split: Annotated[str, typer.Option(help="Which part of the corpus.")] = "test",
+    text: Annotated[
+        str, typer.Option(help="moses-lowercase for a model of lower-cased Moses tokens.")
+    ] = "plain",
     source_file: File = None,
     target_file: File = None,
     beam_size: BeamSize = 4,
@@ -94,6 +98,7 @@ def evaluate(
       transformer evaluate --source-file test.en --target-file test.de --beam-size 1
     """
     from transformer.data.corpora import load_corpus, load_parallel_files
+    from transformer.data.moses import in_form
     from transformer.experiments.translation import evaluate as scores_of
     from transformer.inference.device import choose_device
     from transformer.inference.translator import Translator
@@ -101,17 +106,23 @@ def evaluate(
     files = file_pair("", source_file, target_file)
     if files is not None and corpus is not None:
         raise ValueError("give --corpus or files, not both")
+    if files is not None and text != "plain":
+        raise ValueError(
+            "--text is for --corpus, whose languages are known; files stay as they are"
+        )
     translator = Translator.from_pretrained(model, choose_device(device))
     if files is not None:
         name, pairs = str(files[0]), load_parallel_files(*files)
     else:
-        splits = load_corpus(corpus or DEFAULT_MODEL, data_dir).splits
-        if split not in splits:
-            raise ValueError(f"split must be one of {', '.join(splits)}, got {split!r}")
-        name, pairs = f"{corpus or DEFAULT_MODEL} {split}", splits[split]
+        found = load_corpus(corpus or DEFAULT_MODEL, data_dir)
+        if split not in found.splits:
+            raise ValueError(f"split must be one of {', '.join(found.splits)}, got {split!r}")
+        # The training text need not be brought into another form for a score on the test text.
+        found = replace(found, splits={split: found.splits[split]})
+        name, pairs = f"{found.name} {split}", in_form(found, text).splits[split]
     search = f"beam {beam_size}, alpha {alpha} ({penalty})"
     typer.echo(f"{model} on {name}: {len(pairs):,} pairs, {search}")
     shown = sys.stderr.isatty()
     options = beam_size, alpha, batch_size, shown
-    for score in scores_of(translator, pairs, *options, penalty=penalty):
+    for score in scores_of(translator, pairs, *options, text=text, penalty=penalty):
         typer.echo(str(score))

@@ -7,8 +7,29 @@ Paper: section 6.1 (its own scores are on tokenised text too)
 """
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 from transformer.data.parallel import Corpus, Split
+
+TextForm = Literal["plain", "moses-lowercase"]
+
+
+def in_form(corpus: Corpus, form: str) -> Corpus:
+    """Bring a corpus into the form that a model is trained and scored on.
+
+    Args:
+        corpus: plain text.
+        form: one of ``TextForm``: "plain" leaves it as it is; "moses-lowercase" calls :func:`moses_lowercased`.
+
+    Raises:
+        ValueError: If ``form`` is neither.
+        ModuleNotFoundError: If `sacremoses` is needed and not installed.
+
+    Paper: section 6.1 (its scores, too, are on tokenised text)
+    """
+    if form not in get_args(TextForm):
+        raise ValueError(f"text must be one of {', '.join(get_args(TextForm))}, got {form!r}")
+    return moses_lowercased(corpus) if form == "moses-lowercase" else corpus
 
 
 def moses_lowercased(corpus: Corpus) -> Corpus:

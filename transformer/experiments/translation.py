@@ -15,7 +15,7 @@ from torch import nn
 
 from transformer.data.batching import EncodedPairs, TokenBatches, encode_pairs
 from transformer.data.corpora import Corpus, Split, load_corpus
-from transformer.data.moses import moses_lowercased
+from transformer.data.moses import TextForm, in_form
 from transformer.data.tokenizer import Tokenizer
 from transformer.experiments.architectures import architecture, build_model
 from transformer.experiments.presets import PRESETS, Preset
@@ -68,9 +68,8 @@ class TranslationRun:
     ):
         self.folder = Path(folder)
         self._require_own_folder()
-        self.corpus = load_corpus(preset.corpus, data_dir) if corpus is None else corpus
-        if preset.text == "moses-lowercase":
-            self.corpus = moses_lowercased(self.corpus)
+        corpus = load_corpus(preset.corpus, data_dir) if corpus is None else corpus
+        self.corpus = in_form(corpus, preset.text)
         self.preset = preset = replace(preset, corpus=self.corpus.name)
         train = _first(self.corpus.train, preset.train_pairs)
         self.tokenizer = self._tokenizer(train)
@@ -186,7 +185,7 @@ class TranslationRun:
                     result = dict(
                         split=name, pairs=len(split), weights=weights, beam_size=beam_size, **search
                     )
-                    for score in _scores(found, split, self.tokenize):
+                    for score in _scores(found, split, preset.text):
                         metrics.append(result | score.to_dict())
                         say(f"{name}, {weights} weights, beam {beam_size}: {score}")
         save_pretrained(self.model, self.tokenizer, self.folder / "model")
@@ -229,15 +228,7 @@ class TranslationRun:
     def _validation_bleu(self, model: nn.Module) -> dict[str, float]:
         split = _first(self.validation, self.preset.score_pairs)
         translations = self.translator.translate(split.source, beam_size=1)
-        return {"bleu": bleu(translations, split.target, self.tokenize).score}
-
-    @property
-    def tokenize(self) -> str:
-        """How BLEU cuts this run's text into words: tokens that are there already stay.
-
-        Paper: section 6.1
-        """
-        return "13a" if self.preset.text == "plain" else "none"
+        return {"bleu": _bleu(translations, split, self.preset.text).score}
 
     def _tokenizer(self, train: Split) -> Tokenizer:
         size = self.preset.model.vocab_size
@@ -291,7 +282,7 @@ def evaluate(
     alpha: float = 0.6,
     batch_size: int = 64,
     progress: bool = False,
-    tokenize: str = "13a",
+    text: TextForm = "plain",
     penalty: LengthPenalty = "gnmt",
 ) -> list[Score]:
     """Translate a split and return BLEU and chrF, with their signatures.
@@ -303,7 +294,8 @@ def evaluate(
         alpha: length penalty.
         batch_size: sentences to translate at once; the result does not depend on it.
         progress: show a progress bar.
-        tokenize: how BLEU cuts words, see :func:`~transformer.inference.metrics.bleu`.
+        text: the form of the split's text. BLEU cuts plain text into words, and takes Moses tokens
+            as they are.
         penalty: see :func:`~transformer.inference.decoding.length_penalty`.
 
     Paper: section 6.1, Table 2
@@ -311,11 +303,15 @@ def evaluate(
     translations = translator.translate(
         split.source, beam_size, alpha, batch_size, progress=progress, penalty=penalty
     )
-    return _scores(translations, split, tokenize)
+    return _scores(translations, split, text)
 
 
-def _scores(translations: list[str], split: Split, tokenize: str) -> list[Score]:
-    return [bleu(translations, split.target, tokenize), chrf(translations, split.target)]
+def _scores(translations: list[str], split: Split, text: TextForm) -> list[Score]:
+    return [_bleu(translations, split, text), chrf(translations, split.target)]
+
+
+def _bleu(translations: list[str], split: Split, text: TextForm) -> Score:
+    return bleu(translations, split.target, "13a" if text == "plain" else "none")
 
 
 def duration(seconds: float) -> str:
