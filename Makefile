@@ -32,7 +32,8 @@ help:
 	@echo "make notebooks  execute every notebook in place"
 	@echo "make lint       ruff"
 	@echo "make bench      compare the speed with two peers (installs transformers)"
-	@echo "make gpu        train presets and record the runs: PRESETS=\"...\" SEEDS=\"1 2 3\""
+	@echo "make gpu        record the runs that are missing or stale, best first: MINUTES=25 JOBS=4"
+	@echo "                DATA_DIR=... PRESETS=\"...\" SEEDS=\"1 2\"; LIST=1 only shows the plan"
 	@echo "make clean      remove the built book and the caches (not the environment)"
 
 $(INSTALLED): requirements.txt pyproject.toml
@@ -83,11 +84,12 @@ bench: $(INSTALLED)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	$(PY) tests/benchmarks/bench.py
 
-PRESETS ?= tatoeba-small multi30k-tiny
-SEEDS   ?= 1 2 3
-
+# All of these may be left out: the plan is in tools/run_plan.py, and without a limit it is run
+# to its end. Ctrl-C saves what is running; the same command goes on.
 gpu: $(INSTALLED)
-	$(PY) tools/record_runs.py $(PRESETS) --seeds $(SEEDS)
+	$(PY) tools/record_runs.py $(PRESETS) $(if $(SEEDS),--seeds $(SEEDS)) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) \
+		$(if $(DATA_DIR),--data-dir $(DATA_DIR)) $(if $(LIST),--list)
 
 clean:
 	rm -rf _build .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -1,6 +1,6 @@
 """Puts a finished run into the package: its averaged weights in half precision, a card, its record.
 
-    python tools/ship_model.py runs/tatoeba-small tatoeba-en-de
+python tools/ship_model.py runs/tatoeba-small tatoeba-en-de
 """
 
 import argparse

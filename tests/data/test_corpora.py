@@ -107,6 +107,8 @@ REAL_DATA = os.environ.get("TRANSFORMER_DATA_DIR")
         ("multi30k-de-en", (29_000, 1_014, 1_000)),
         ("wmt-newstest-en-de", (None, 3_000, 3_003)),
         ("wmt-newstest-en-fr", (None, 3_000, 3_003)),
+        ("mixture-en-de", (200_378, 3_000, 3_003)),
+        ("mixture-fr-en", (194_203, 3_000, 3_003)),
     ],
 )
 def test_real_corpora(name, sizes):

@@ -62,6 +62,7 @@ def test_influence_is_the_norm_of_the_jacobian(usual):
     model, step = usual.double(), 1e-5
     columns = []
     for component in range(16):
+
         def push(module, inputs, output, component=component):
             # The target's embedding alone: the source is one token shorter in this test.
             if output.size(1) == 4:

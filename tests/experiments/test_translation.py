@@ -13,7 +13,9 @@ from transformer.data.corpora import Corpus, Split
 from transformer.experiments import translation
 from transformer.experiments.averaging import average_model, last_checkpoints
 from transformer.experiments.record import read_record, read_translations
-from transformer.experiments.translation import TranslationRun, duration, evaluate
+from transformer.experiments.requirements import run_bytes, size
+from transformer.experiments.timing import RunTime
+from transformer.experiments.translation import TranslationRun, evaluate
 from transformer.inference.metrics import Score
 from transformer.inference.translator import Translator
 from transformer.training.checkpoint import load_weights
@@ -195,6 +197,24 @@ def test_a_baseline_runs_as_the_transformer_does(tmp_path, preset, corpus, name)
         TranslationRun(preset, run.folder, corpus=corpus)
 
 
+def test_a_run_says_what_is_left_of_it_and_what_that_costs(tmp_path, preset, corpus, monkeypatch):
+    run = TranslationRun(preset, tmp_path / "run", corpus=corpus)
+    said = run.describe(price=4.0, left=RunTime(1800.0, 900.0, 4500.0)).splitlines()
+    assert "time: about 2.0 hours, by the steps that were timed here" in said
+    assert "cost: about $8.00 at $4.00 an hour (as you said)" in said
+    folder = run_bytes(run.model.num_parameters(), preset.training.keep_last)
+    assert f"disk: {size(folder)}" in said and any(line.startswith("memory: ") for line in said)
+    asked = []
+
+    def estimate(*run):
+        asked.append(run)
+        return RunTime(10.0, 10.0, 10.0)
+
+    monkeypatch.setattr(translation, "estimate_time", estimate)
+    assert "time: about 30 seconds, by" in run.describe()
+    assert asked == [(run.preset, run.trainer, run.translator, run.validation, run.tests)]
+
+
 def test_finishing_twice_gives_the_same_scores(finished):
     run, record, _ = finished
     assert numbers(run.finish()) == numbers(record)
@@ -357,10 +377,3 @@ class TestAveraging:
         lonely.write_bytes(finished[0].trainer.checkpoints()[0].read_bytes())
         with pytest.raises(FileNotFoundError, match="lies in no training run"):
             average_model([lonely])
-
-
-@pytest.mark.parametrize(
-    "seconds, text", [(5.2, "5 seconds"), (150.0, "2 minutes"), (7200.0, "2.0 hours")]
-)
-def test_durations_are_said_as_a_person_would(seconds, text):
-    assert duration(seconds) == text

@@ -1,8 +1,10 @@
 """Scores that can be computed by hand, and the signature that must come with each."""
 
+from functools import partial
+
 import pytest
 
-from transformer.inference.metrics import Score, bleu, chrf
+from transformer.inference.metrics import Score, bleu, chrf, compound_split_bleu
 
 HYPOTHESES = ["the cat sat on the mat .", "Hello, World!"]
 REFERENCES = ["the cat sat on a mat .", "Hello, World!"]
@@ -15,6 +17,31 @@ def test_bleu_by_hand():
     # The second sentence adds four words that are right: counts are summed, scores not averaged.
     score = bleu(HYPOTHESES, REFERENCES)
     assert score.score == pytest.approx(100 * (10 / 11 * 7 / 9 * 4 / 7 * 2 / 5) ** 0.25)
+
+
+def test_compound_split_bleu_by_hand():
+    hypotheses, references = ["Die Kaffee-Kanne steht da."], ["Die Kaffee-Tasse steht da."]
+    # Whole compounds: Die X steht da . has 4 of 5 words, 2 of 4 pairs, 1 of 3 triples, and no
+    # quadruple, which is smoothed to half a one of 2.
+    whole = 100 * (4 / 5 * 2 / 4 * 1 / 3 * 1 / 4) ** 0.25
+    assert bleu(hypotheses, references).score == pytest.approx(whole)
+    # Die Kaffee ##AT##-##AT## X steht da . has 6 of 7 words, 4 of 6 pairs, 2 of 5 triples, and
+    # again no quadruple, of 4.
+    split = 100 * (6 / 7 * 4 / 6 * 2 / 5 * 1 / 8) ** 0.25
+    score = compound_split_bleu(hypotheses, references, "de")
+    assert score.score == pytest.approx(split)
+    assert score.name != "BLEU"
+    for part in ("tok:none", "case:mixed", "moses:de", "compounds:split"):
+        assert part in score.signature
+
+
+def test_compounds_are_split_as_published():
+    """A letter between two hyphens is used up by the first; a hyphen between blanks stays."""
+    # a ##AT##-##AT## b-c - d: 5 words, of which "b-c" is one.
+    score = compound_split_bleu(["a-b-c - d"], ["a-b-x - d"], "en")
+    assert score.score == pytest.approx(100 * (4 / 5 * 2 / 4 * 1 / 6 * 1 / 8) ** 0.25)
+    assert compound_split_bleu(["a-b c d e"], ["A-b c d e"], "en").score < 100
+    assert compound_split_bleu(["It's U.S.-made."], ["It's U.S.-made."], "en").score > 99.9
 
 
 def test_chrf_by_hand():
@@ -60,7 +87,7 @@ def test_empty_translations_are_scored():
     assert chrf(["", ""], REFERENCES).score == 0
 
 
-@pytest.mark.parametrize("metric", [bleu, chrf])
+@pytest.mark.parametrize("metric", [bleu, chrf, partial(compound_split_bleu, language="de")])
 def test_bad_input(metric):
     with pytest.raises(ValueError, match="got 1 and 2"):
         metric(["one"], REFERENCES)

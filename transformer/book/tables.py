@@ -43,6 +43,15 @@ class Table:
             f'<table class="table">{head}<tbody>{body}</tbody></table></div>'
         )
 
+    def markdown(self) -> str:
+        """The table in Markdown, for a page that is no notebook.
+
+        Paper: not in the paper: no number on a page is typed by hand
+        """
+        lines = [self.header, ["---"] * len(self.header), *self.rows]
+        cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+        return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+
     def __repr__(self) -> str:
         lines = [self.header, *self.rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -1,5 +1,6 @@
 """``transformer train``."""
 
+import os
 import signal
 from pathlib import Path
 from typing import Annotated
@@ -36,11 +37,21 @@ def train(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write curves for TensorBoard.")
     ] = False,
+    price: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DOLLARS",
+            min=0.0,
+            show_default="an assumption",
+            help="What one device costs an hour, to say what the run will cost.",
+        ),
+    ] = None,
 ) -> None:
     """Train a model by a preset and evaluate it.
 
     It learns from the preset's corpus, or from your own text: two files whose lines translate one
-    another. Ctrl-C saves and stops; the same command goes on from there. The trained model lies in
+    another. What it needs is said before it starts, and before a large download: disk, memory, time
+    and cost. Ctrl-C saves and stops; the same command goes on from there. The trained model lies in
     DIR/model, the recorded run in DIR/run.json.
 
     \b
@@ -48,11 +59,14 @@ def train(
       transformer train smoke
       transformer train tatoeba-small --set d_model=128 --set max_steps=2000
       transformer train tatoeba-small --source-file text.en --target-file text.de -o runs/mine
+      transformer train wmt14-base --price 2.50
       accelerate launch -m transformer.cli train wmt14-base
     """
     from transformer.data.corpora import corpus_from_files
     from transformer.experiments.overrides import parse_changes
     from transformer.experiments.presets import get_preset
+    from transformer.experiments.requirements import LARGE_CORPORA
+    from transformer.experiments.timing import preview
     from transformer.experiments.translation import TranslationRun
 
     recipe = get_preset(preset)
@@ -64,15 +78,20 @@ def train(
     )
     if files is None and any(held_out):
         raise ValueError("files for validation or test need --source-file and --target-file")
+    folder = output or Path("runs") / preset
+    if files is None and recipe.corpus in LARGE_CORPORA and not (folder / "state.pt").exists():
+        needs = preview(recipe, price, _at_hand(recipe.corpus, data_dir))
+        if int(os.environ.get("RANK", 0)) == 0:  # `accelerate launch` starts several of us
+            typer.echo("\n".join(needs.lines()))
     run = TranslationRun(
         recipe,
-        output or Path("runs") / preset,
+        folder,
         data_dir,
         corpus=None if files is None else corpus_from_files(files, *held_out),
         tensorboard=tensorboard,
     )
     say = typer.echo if run.trainer.accelerator.is_main_process else lambda line: None
-    say(run.describe())
+    say(run.describe(price))
     if not run.train():
         say(
             f"stopped at step {run.trainer.step:,} of {recipe.training.max_steps:,}, all saved in "
@@ -83,3 +102,10 @@ def train(
     if run.trainer.accelerator.is_main_process:
         run.finish(say)
         say(f"model: {run.folder / 'model'}, record: {run.folder / 'run.json'}")
+
+
+def _at_hand(corpus: str, data_dir: Path | None) -> bool:
+    """Whether a corpus is here already, as far as the user's own files tell."""
+    from transformer.data.catalogue import corpus_catalogue
+
+    return any(entry.at_hand for entry in corpus_catalogue(data_dir) if entry.name == corpus)

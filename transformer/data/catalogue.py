@@ -3,10 +3,11 @@
 Nothing is read and nothing is downloaded to answer that.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.data import multi30k, tatoeba, wmt
+from transformer.data import mixture, multi30k, tatoeba, wmt
 from transformer.data.corpora import corpus_names
 from transformer.data.local import cache_directory, find_file
 
@@ -50,23 +51,40 @@ def corpus_catalogue(data_dir: Path | str | None = None) -> list[CorpusEntry]:
 def _entry(name: str, data_dir: Path | str | None) -> CorpusEntry:
     family, source, target = name.rsplit("-", 2)
     other = target if source == "en" else source
-    folder, cache = f"{family}-en-{other}", None
-    if family == "tatoeba":
-        licence, files = tatoeba.LICENCE, list(tatoeba.FILES[other])
-        origin = "part of the package" if other == "de" else "data directory"
-    elif family == "multi30k":
-        licence, folder, origin = multi30k.LICENCE, multi30k.FOLDER, "download"
-        cache = cache_directory() / folder
-        files = [f"{stem}.{side}.gz" for stem in multi30k.SPLITS.values() for side in ("en", other)]
-    else:
-        stems = list(wmt.WMT14_FILES.values())
-        if family == "wmt14":
-            licence, origin = wmt.LICENCE, "download by the extra [wmt]"
-        else:
-            licence, origin, stems = wmt.LICENCE, "data directory", stems[1:]
-        files = [f"{stem}.en-{other}.{side}.gz" for stem in stems for side in ("en", other)]
+    licence, origin = {
+        "tatoeba": (tatoeba.LICENCE, "part of the package" if other == "de" else "data directory"),
+        "multi30k": (multi30k.LICENCE, "download"),
+        "wmt14": (wmt.LICENCE, "download by the extra [wmt]"),
+        "wmt-newstest": (wmt.LICENCE, "data directory"),
+        "mixture": (mixture.LICENCE, "tatoeba, multi30k and wmt-newstest"),
+    }[family]
     at_hand = all(
-        find_file(file, folder, data_dir) is not None or (cache and (cache / file).is_file())
-        for file in files
+        find_file(file, folder, data_dir) is not None
+        or (cache_directory() / folder / file).is_file()
+        for folder, file in _files(family, other)
     )
     return CorpusEntry(name, f"{source} -> {target}", licence, origin, at_hand)
+
+
+def _files(family: str, other: str) -> list[tuple[str, str]]:
+    """Folder and name of every file that a corpus of English with another language needs."""
+    if family == "mixture":
+        parts = [
+            pair for part in ("tatoeba", "multi30k", "wmt-newstest") for pair in _files(part, other)
+        ]
+        return parts + _sides("wmt-newstest", mixture.TRAINING_NEWS, other)
+    if family == "tatoeba":
+        return [(f"tatoeba-en-{other}", file) for file in tatoeba.FILES[other]]
+    if family == "multi30k":
+        stems = multi30k.SPLITS.values()
+        return [(multi30k.FOLDER, f"{stem}.{side}.gz") for stem in stems for side in ("en", other)]
+    stems = list(wmt.WMT14_FILES.values())
+    return _sides(family, stems if family == "wmt14" else stems[1:], other)
+
+
+def _sides(family: str, stems: Iterable[str], other: str) -> list[tuple[str, str]]:
+    return [
+        (f"{family}-en-{other}", f"{stem}.en-{other}.{side}.gz")
+        for stem in stems
+        for side in ("en", other)
+    ]

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
-from transformer.data import multi30k, tatoeba, wmt
+from transformer.data import mixture, multi30k, tatoeba, wmt
 from transformer.data.parallel import Corpus, Split, load_parallel_files
 from transformer.data.splits import split_by_component
 
@@ -28,6 +28,7 @@ _FAMILIES: dict[str, tuple[Callable[..., dict[str, Split]], str]] = {
     "multi30k": (partial(multi30k.load_multi30k, "en"), multi30k.LICENCE),
     "wmt14": (wmt.load_wmt14, wmt.LICENCE),
     "wmt-newstest": (wmt.load_newstest, wmt.LICENCE),
+    "mixture": (mixture.load_mixture, mixture.LICENCE),
 }
 
 _DIRECTIONS = (("en", "de"), ("de", "en"), ("en", "fr"), ("fr", "en"))
@@ -49,7 +50,8 @@ def load_corpus(name: str, data_dir: Path | str | None = None) -> Corpus:
         data_dir: Directory of the user's own files, searched first; None for the one that the
             environment variable ``TRANSFORMER_DATA_DIR`` names, if any. A file is looked for in
             the folder of its corpus (``tatoeba-en-fr``, ``multi30k-task1``, ``wmt14-en-de``,
-            ``wmt-newstest-en-de``, ...), then in the directory itself.
+            ``wmt-newstest-en-de``, ...), then in the directory itself. A mixture takes its
+            files from the folders of the corpora that it is made of.
 
     Returns:
         The corpus with its splits.

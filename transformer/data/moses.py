@@ -19,7 +19,8 @@ def in_form(corpus: Corpus, form: str) -> Corpus:
 
     Args:
         corpus: plain text.
-        form: one of ``TextForm``: "plain" leaves it as it is; "moses-lowercase" calls :func:`moses_lowercased`.
+        form: one of ``TextForm``: "plain" leaves it as it is, "moses-lowercase" calls
+            :func:`moses_lowercased`.
 
     Raises:
         ValueError: If ``form`` is neither.

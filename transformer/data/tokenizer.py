@@ -7,6 +7,7 @@ exactly as it went in, blanks included. Nothing is lower-cased or otherwise norm
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 # Unset, the library prints a warning when a process that has encoded text forks. What the user
 # has set is left alone.
@@ -264,3 +265,27 @@ class Tokenizer:
             return piece.decode("utf-8").replace(" ", "▁")
         except UnicodeDecodeError:
             return "".join(f"<0x{byte:02X}>" for byte in piece)
+
+
+@runtime_checkable
+class TokenizerLike(Protocol):
+    """What a translator asks of a tokenizer, be it a :class:`Tokenizer` or another library's.
+
+    Its methods do what those of :class:`Tokenizer` do.
+
+    Paper: not in the paper
+    """
+
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def pad_id(self) -> int: ...
+    @property
+    def bos_id(self) -> int: ...
+    @property
+    def eos_id(self) -> int: ...
+    def encode(self, text: str) -> list[int]: ...
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]: ...
+    def decode(self, ids: Sequence[int]) -> str: ...
+    def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]: ...
+    def tokens(self, ids: Sequence[int]) -> list[str]: ...

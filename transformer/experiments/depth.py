@@ -96,7 +96,5 @@ def gradient_by_layer(model: Transformer, batch: Batch) -> tuple[list[float], li
         for layer in [*model.encoder, *model.decoder]
     ]
     gradients = iter(torch.autograd.grad(loss, [weight for layer in layers for weight in layer]))
-    norms = [
-        torch.stack([next(gradients).norm() for _ in layer]).norm().item() for layer in layers
-    ]
+    norms = [torch.stack([next(gradients).norm() for _ in layer]).norm().item() for layer in layers]
     return norms[: len(model.encoder)], norms[len(model.encoder) :]

@@ -72,9 +72,7 @@ class PeekingTransformer(Transformer):
         rows = source.repeat_interleave(beam_size, dim=0)
         return Prefix(rows, self.encode(rows), rows[:, :0])
 
-    def decode_next(
-        self, tokens: Int[Tensor, "rows"], state: Prefix
-    ) -> Float[Tensor, "rows V"]:
+    def decode_next(self, tokens: Int[Tensor, "rows"], state: Prefix) -> Float[Tensor, "rows V"]:
         """Feed the newest token of each row and return the logits of the one after it.
 
         Paper: section 3.1 (auto-regressive generation)

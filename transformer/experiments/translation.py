@@ -24,6 +24,8 @@ from transformer.experiments.record import (
     write_record,
     write_translations,
 )
+from transformer.experiments.requirements import requirements
+from transformer.experiments.timing import RunTime, estimate_time
 from transformer.inference.decoding import LengthPenalty
 from transformer.inference.device import device_label
 from transformer.inference.metrics import Score, bleu, chrf
@@ -109,10 +111,16 @@ class TranslationRun:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.tokenizer.save(self.folder / "tokenizer.json")
 
-    def describe(self) -> str:
-        """Say what the run will do, on what, and how long that takes on this machine.
+    def describe(self, price: float | None = None, left: RunTime | None = None) -> str:
+        """Say what the run will do, on what, and what it needs: disk, memory, time, money.
 
-        The time is measured, on a few batches of the real size, and leaves out validation.
+        Args:
+            price: dollars for a device and an hour; None assumes one on a GPU, and none on a CPU.
+            left: the time that is left, if it has been estimated already; None estimates it, on a
+                few batches of the real size and a few translations.
+
+        Raises:
+            ValueError: if ``price`` is negative.
 
         Paper: section 5.2
         """
@@ -123,8 +131,19 @@ class TranslationRun:
         processes = self.trainer.accelerator.num_processes
         per_step = training.accumulate * processes
         target = int(self.batches.pairs.target.lengths().sum())
-        left = training.max_steps - self.trainer.step
-        seconds = self.trainer.measure_step() * left
+        if left is None:
+            left = estimate_time(
+                self.preset, self.trainer, self.translator, self.validation, self.tests
+            )
+        needs = requirements(
+            self.preset,
+            parameters=model.num_parameters(),
+            seconds=left.total,
+            devices=processes,
+            price=price,
+            on_gpu=self.trainer.accelerator.device.type == "cuda",
+            at_hand=True,
+        )
         epochs = training.max_steps * per_step / len(self.batches)
         lines = [
             f"{self.preset.name}: {self.corpus.name}, {len(self.batches.pairs):,} training pairs, "
@@ -135,7 +154,7 @@ class TranslationRun:
             f"{training.batch_tokens * per_step:,} tokens, {epochs:.1f} epochs, "
             f"{training.precision}",
             f"device: {self.device_name()}, {processes} process{'es' * (processes > 1)}",
-            f"time: about {duration(seconds)} for {left:,} steps, validation not counted",
+            *needs.lines()[1:],  # without the title
             f"folder: {self.folder}",
         ]
         if self.batches.num_dropped:
@@ -312,18 +331,6 @@ def _scores(translations: list[str], split: Split, text: TextForm) -> list[Score
 
 def _bleu(translations: list[str], split: Split, text: TextForm) -> Score:
     return bleu(translations, split.target, "13a" if text == "plain" else "none")
-
-
-def duration(seconds: float) -> str:
-    """Say a number of seconds as a person would.
-
-    Paper: not in the paper
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours"
 
 
 def _first(split: Split, count: int | None) -> Split:

@@ -7,10 +7,13 @@ which BLEU it is, so it travels with the score.
 Paper: section 6.1, Table 2
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from sacrebleu.metrics import BLEU, CHRF
+
+from transformer.data.moses import moses_tokens
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,42 @@ def bleu(
     # ``force`` only keeps sacreBLEU from warning that tokenised text looks tokenised.
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
     return _score(metric, hypotheses, references)
+
+
+def compound_split_bleu(
+    hypotheses: Sequence[str], references: Sequence[str], language: str
+) -> Score:
+    """BLEU as the paper's own script counts it: on Moses tokens, with compounds cut at hyphens.
+
+    "Kaffee-Tasse" becomes "Kaffee ##AT##-##AT## Tasse" on both sides, three words instead of one,
+    so that half a compound earns half the credit. Case counts. The score is higher than that of
+    :func:`bleu` on the same output: compare it with scores made this way only.
+
+    Args:
+        hypotheses: the translations, plain text.
+        references: one reference for each, plain text.
+        language: code of their language, for Moses' list of abbreviations, such as "de".
+
+    Returns:
+        The score under a name of its own; its signature says what was done before sacreBLEU saw
+        the text.
+
+    Raises:
+        ModuleNotFoundError: if `sacremoses` is not installed.
+        ValueError: if there are no sentences, or not as many of both.
+
+    Paper: section 6.1, Table 2 (27.3 and 28.4 on newstest2014)
+    """
+    _check_pairs(hypotheses, references)
+    split = [_split_compounds(moses_tokens(texts, language)) for texts in (hypotheses, references)]
+    plain = bleu(*split, tokenize="none")
+    signature = f"{plain.signature}|moses:{language}|compounds:split"
+    return Score("BLEU, compounds split", plain.score, signature)
+
+
+def _split_compounds(texts: Sequence[str]) -> list[str]:
+    # As published: of "a-b-c" only the first hyphen is cut, since the b is used up.
+    return [re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", text) for text in texts]
 
 
 def chrf(

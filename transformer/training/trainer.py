@@ -346,4 +346,3 @@ class Trainer:
             return flag
         flags = torch.tensor(float(flag), device=self.accelerator.device)
         return bool(self.accelerator.reduce(flags))
-

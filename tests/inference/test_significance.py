@@ -1,0 +1,108 @@
+"""Counts of BLEU and the bootstrap: equal to sacreBLEU's, and as wide as a sample of sentences."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU
+
+from transformer.inference.significance import (
+    bleu_of_counts,
+    bootstrap,
+    interval,
+    ngram_counts,
+    sentence_counts,
+)
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", ",", "Dog", "dog's", "well-fed", "3.5", "%"]
+text = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
+pairs = st.lists(st.tuples(text, text), min_size=1, max_size=6)
+
+
+def score(hypotheses, references, **options):
+    counts = sentence_counts(hypotheses, references, **options)
+    return float(bleu_of_counts(counts.sum(axis=0)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(pairs, st.sampled_from(["13a", "none", "intl"]), st.booleans())
+def test_sums_of_counts_give_sacrebleus_own_score(corpus, tokenize, lowercase):
+    """Whatever the text: also empty, too short for 4-grams, or with nothing in common."""
+    hypotheses, references = zip(*corpus, strict=True)
+    own = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
+    expected = own.corpus_score(hypotheses, [references]).score
+    found = score(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
+    assert found == pytest.approx(expected, abs=1e-8)
+
+
+def test_no_ngram_is_counted_more_often_than_the_reference_has_it():
+    counts = ngram_counts(["the"] * 3, ["the", "cat", "on", "the", "mat"])
+    assert counts == [3, 5, 2, 0, 0, 0, 3, 2, 1, 0]
+
+
+def test_many_sums_are_scored_at_once():
+    counts = sentence_counts(["the cat sat on a mat", "a dog"], ["the cat sat on the mat", "a cat"])
+    both = np.stack([counts[0], counts.sum(axis=0)])
+    assert bleu_of_counts(both).shape == (2,)
+    assert bleu_of_counts(both)[1] == bleu_of_counts(counts.sum(axis=0))
+
+
+def corpus(n, seed=0, errors=0.3):
+    generator = np.random.default_rng(seed)
+    references = [list(generator.choice(WORDS, 9)) for _ in range(n)]
+    hypotheses = [
+        [w if generator.random() > errors else generator.choice(WORDS) for w in sentence]
+        for sentence in references
+    ]
+    return [" ".join(h) for h in hypotheses], [" ".join(r) for r in references]
+
+
+def test_the_bootstrap_is_as_wide_as_sacrebleus():
+    hypotheses, references = corpus(200)
+    counts = sentence_counts(hypotheses, references)
+    own = BLEU().corpus_score(hypotheses, [references], n_bootstrap=1000)
+    scores = bootstrap(counts, samples=2000)
+    low, high = interval(scores)
+    assert np.mean(scores) == pytest.approx(own._mean, abs=0.3)
+    assert (high - low) / 2 == pytest.approx(own._ci, rel=0.15)
+
+
+def test_four_times_the_sentences_halve_the_interval():
+    counts = sentence_counts(*corpus(1600))
+    widths = [np.subtract(*interval(bootstrap(counts[:n]))[::-1]) for n in (400, 1600)]
+    assert widths[0] / widths[1] == pytest.approx(2, rel=0.2)
+
+
+def test_same_seed_same_draws():
+    counts = sentence_counts(*corpus(100))
+    assert (bootstrap(counts, 50, seed=3) == bootstrap(counts, 50, seed=3)).all()
+    assert (bootstrap(counts, 50, seed=3) != bootstrap(counts, 50, seed=4)).any()
+
+
+def test_paired_draws_see_a_small_difference_that_separate_ones_miss():
+    hypotheses, references = corpus(400)
+    better = [references[i] if i % 40 == 0 else hypotheses[i] for i in range(400)]
+    one, other = (sentence_counts(h, references) for h in (hypotheses, better))
+    paired = bootstrap(other, seed=1) - bootstrap(one, seed=1)
+    apart = bootstrap(other, seed=1) - bootstrap(one, seed=2)
+    assert interval(paired)[0] > 0 > interval(apart)[0]
+
+
+def test_interval_leaves_the_same_share_out_on_both_sides():
+    assert interval(np.arange(101.0)) == pytest.approx((2.5, 97.5))
+    assert interval(np.arange(101.0), level=0.5) == pytest.approx((25.0, 75.0))
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: sentence_counts(["a"], []), "as many, got 1 and 0"),
+        (lambda: sentence_counts(["a"], ["a"], tokenize="moses"), "tokenize must be one of"),
+        (lambda: bootstrap(np.zeros((0, 10), int)), "at least one sentence"),
+        (lambda: bootstrap(np.ones((2, 10), int), samples=0), "samples must be at least 1"),
+        (lambda: interval([1.0], level=1.0), "level must be above 0"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
