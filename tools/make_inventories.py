@@ -51,6 +51,7 @@ TORCH = [
 ]
 PYTHON = [
     ("collections.abc.Callable", "class", "library/collections.abc.html#$"),
+    ("collections.abc.Collection", "class", "library/collections.abc.html#$"),
     ("collections.abc.Iterable", "class", "library/collections.abc.html#$"),
     ("collections.abc.Iterator", "class", "library/collections.abc.html#$"),
     ("collections.abc.Mapping", "class", "library/collections.abc.html#$"),

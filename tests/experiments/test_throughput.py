@@ -162,8 +162,9 @@ def test_nothing_is_measured_on_nothing(preset, batches, name):
 def test_utilisation_by_hand():
     found = Throughput(
         preset={"name": "x"}, architecture="", text="", device="", steps=1,
-        seconds_per_step=0.5, blocks=[], target_tokens_per_step=100.0, source_tokens_per_step=90.0, padding=0.0,
-        flops_per_step=4e12, matrix_rate=1e13, peak_memory=None,
+        seconds_per_step=0.5, blocks=[], target_tokens_per_step=100.0,
+        source_tokens_per_step=90.0, padding=0.0, flops_per_step=4e12, matrix_rate=1e13,
+        peak_memory=None,
     )  # fmt: skip
     assert found.utilisation == pytest.approx(0.8) and found.tokens_per_second == 200
     assert MEASUREMENTS.name == "measurements"

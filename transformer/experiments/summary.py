@@ -146,7 +146,7 @@ class Group:
 
     @property
     def first(self) -> Record:
-        """Any one of the records: all but the seed is the same in all.
+        """The first of the records; all but the seed is the same in the others.
 
         Paper: not in the paper
         """

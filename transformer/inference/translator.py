@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
-from transformer.data.tokenizer import Tokenizer
+from transformer.data.tokenizer import Tokenizer, TokenizerLike
 from transformer.inference.decoding import LengthPenalty, beam_search
 from transformer.inference.pretrained import locate_pretrained
 from transformer.inference.stepwise import StepwiseModel, evaluation_mode
@@ -47,8 +47,8 @@ class AttentionWeights:
     target_tokens: list[str]
     predicted_tokens: list[str]
     encoder: Float[np.ndarray, "layers H S S"]
-    decoder: Float[np.ndarray, "layers H T T"]
-    cross: Float[np.ndarray, "layers H T S"]
+    decoder: Float[np.ndarray, "decoder_layers H T T"]
+    cross: Float[np.ndarray, "decoder_layers H T S"]
 
 
 class Translator:
@@ -59,30 +59,38 @@ class Translator:
             off during a translation and as it was afterwards.
         tokenizer: what the model was trained with.
         device: where to move the model; None to leave it where it is.
+        target_tokenizer: the target's, where it has one of its own; None if ``tokenizer`` is that
+            of both languages.
 
     Raises:
-        ValueError: if the tokenizer does not fit the model.
+        ValueError: if a tokenizer does not fit the model.
 
     Paper: section 6.1
     """
 
     def __init__(
-        self, model: StepwiseModel, tokenizer: Tokenizer, device: torch.device | str | None = None
+        self,
+        model: StepwiseModel,
+        tokenizer: TokenizerLike,
+        device: torch.device | str | None = None,
+        target_tokenizer: TokenizerLike | None = None,
     ):
-        config = model.config
-        if tokenizer.vocab_size > config.vocab_size:
-            raise ValueError(
-                f"tokenizer has {tokenizer.vocab_size} tokens, "
-                f"more than the model's vocab_size {config.vocab_size}"
-            )
-        for name in ("pad_id", "bos_id", "eos_id"):
-            if getattr(tokenizer, name) != getattr(config, name):
-                raise ValueError(
-                    f"tokenizer has {name} {getattr(tokenizer, name)}, "
-                    f"the model {getattr(config, name)}"
-                )
-        self.model = model if device is None else model.to(device)
         self.tokenizer = tokenizer
+        self.target_tokenizer = tokenizer if target_tokenizer is None else target_tokenizer
+        config = model.config
+        for side in (self.tokenizer, self.target_tokenizer):
+            if side.vocab_size > config.vocab_size:
+                raise ValueError(
+                    f"tokenizer has {side.vocab_size} tokens, "
+                    f"more than the model's vocab_size {config.vocab_size}"
+                )
+            for name in ("pad_id", "bos_id", "eos_id"):
+                if getattr(side, name) != getattr(config, name):
+                    raise ValueError(
+                        f"tokenizer has {name} {getattr(side, name)}, "
+                        f"the model {getattr(config, name)}"
+                    )
+        self.model = model if device is None else model.to(device)
 
     @classmethod
     def from_pretrained(
@@ -174,7 +182,7 @@ class Translator:
                 found = beam_search(
                     self.model, source, beam_size, alpha, max_length, penalty=penalty
                 )
-                outputs = self.tokenizer.decode_batch([best.tokens for best in found])
+                outputs = self.target_tokenizer.decode_batch([best.tokens for best in found])
                 for i, output in zip(batch, outputs, strict=True):
                     translations[i] = output.strip()
                 bar.update(len(batch))
@@ -215,25 +223,26 @@ class Translator:
             best = beam_search(self.model, inputs)[0]
             target = best.tokens + [self.tokenizer.eos_id] * best.finished
         else:
-            target = self._encode(target_text, "target_text")
+            target = self._encode(target_text, "target_text", self.target_tokenizer)
         shifted = [self.tokenizer.bos_id, *target[:-1]]
         with evaluation_mode(self.model):
             maps = self.model.attention_maps(inputs, self._pad([shifted]))
         return AttentionWeights(
             source_tokens=self.tokenizer.tokens(source),
-            target_tokens=self.tokenizer.tokens(shifted),
-            predicted_tokens=self.tokenizer.tokens(target),
+            target_tokens=self.target_tokenizer.tokens(shifted),
+            predicted_tokens=self.target_tokenizer.tokens(target),
             encoder=_stack(maps.encoder),
             decoder=_stack(maps.decoder),
             cross=_stack(maps.cross),
         )
 
-    def _encode(self, text: object, name: str) -> list[int]:
+    def _encode(self, text: object, name: str, tokenizer: TokenizerLike | None = None) -> list[int]:
         """Ids with EOS after them. ``name`` is what an error calls the text."""
+        tokenizer = self.tokenizer if tokenizer is None else tokenizer
         if not isinstance(text, str):
             raise TypeError(f"{name} must be text, got {type(text).__name__}")
         try:
-            ids = self.tokenizer.encode(" ".join(text.split()))
+            ids = tokenizer.encode(" ".join(text.split()))
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
         longest = getattr(self.model.config, "max_length", None)

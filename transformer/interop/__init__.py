@@ -3,6 +3,7 @@
 Paper: not in the paper: one architecture, several homes
 """
 
+from transformer.interop.marian import from_marian
 from transformer.interop.torch import from_torch, to_torch
 
-__all__ = ["from_torch", "to_torch"]
+__all__ = ["from_marian", "from_torch", "to_torch"]

@@ -1,0 +1,583 @@
+"""Marian models of Hugging Face come over: same ids, logits, attention and translations."""
+
+import io
+import json
+import pickle
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch.torch_version import TorchVersion
+
+from transformer.inference.decoding import beam_search
+from transformer.interop import from_marian, marian_files
+from transformer.interop.marian_tokenizer import MarianTokenizer
+from transformer.model.transformer import Transformer
+
+REASON = "the originals of Marian models need transformers and sentencepiece: requirements.txt"
+transformers = pytest.importorskip("transformers", reason=REASON)
+sentencepiece = pytest.importorskip("sentencepiece", reason=REASON)
+
+from transformers import MarianConfig, MarianMTModel  # noqa: E402
+from transformers import MarianTokenizer as TheirTokenizer  # noqa: E402
+
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
+ENGLISH = [
+    "Where is the train station?",
+    "The weather is fine today, and we go to the lake.",
+    "A man is reading a book.",
+    "Two dogs run on the beach.",
+]
+GERMAN = [
+    "Wo ist der Bahnhof?",
+    "Das Wetter ist heute schön, und wir gehen an den See.",
+    "Ein Mann liest ein Buch.",
+    "Zwei Hunde rennen am Strand.",
+]
+UNSEEN = ["The dogs run to the lake.", "Where is a man reading?", "Two books?", "A fine train."]
+LONGEST = 60
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    """Two small SentencePiece models, as bytes."""
+
+    def train(texts):
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(texts * 3),
+            model_writer=model,
+            vocab_size=60,
+            hard_vocab_limit=False,
+            character_coverage=1.0,
+            minloglevel=2,
+        )
+        return model.getvalue()
+
+    return train(ENGLISH), train(GERMAN)
+
+
+def vocabulary(*models, extra=(), first=()):
+    found = {piece: i for i, piece in enumerate(["</s>", "<unk>", *first])}
+    for model in models:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        for i in range(3, processor.get_piece_size()):  # its own special pieces come first
+            found.setdefault(processor.id_to_piece(i), len(found))
+    for piece in (*extra, "<pad>"):
+        found.setdefault(piece, len(found))
+    return found
+
+
+@pytest.fixture(scope="module")
+def write(pieces):
+    """Write a Marian model with random weights to a folder; return it and the folder."""
+
+    def write(folder, extra=(), **changes):
+        source, target = pieces
+        separate = not changes.get("share_encoder_decoder_embeddings", True)
+        # Padding comes last, unless two vocabularies of different sizes must agree on its id.
+        first = ["<pad>"] * separate
+        ids = vocabulary(source, *[target] * (not separate), extra=extra, first=first)
+        folder.mkdir()
+        (folder / "source.spm").write_bytes(source)
+        (folder / "target.spm").write_bytes(target)
+        (folder / "vocab.json").write_text(json.dumps(ids))
+        if separate:
+            theirs = vocabulary(target, first=first)
+            (folder / "target_vocab.json").write_text(json.dumps(theirs))
+            changes["decoder_vocab_size"] = len(theirs)
+        small = dict(
+            vocab_size=len(ids),
+            pad_token_id=ids["<pad>"],
+            decoder_start_token_id=ids["<pad>"],
+            d_model=16,
+            encoder_layers=2,
+            decoder_layers=1,
+            encoder_ffn_dim=24,
+            decoder_ffn_dim=24,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            activation_function="swish",
+            scale_embedding=True,
+            max_position_embeddings=128,
+            init_std=0.3,
+        )
+        torch.manual_seed(0)
+        model = MarianMTModel(MarianConfig(**small | changes)).eval()
+        with torch.no_grad():  # biases start at 0 and gains at 1, where a lost one would not show
+            for parameter in model.parameters():
+                if parameter.dim() == 1:
+                    parameter += 0.2 * torch.randn_like(parameter)
+            for side in (model.model.encoder, model.model.decoder):  # 0 for padding, the start
+                side.embed_tokens.weight[model.config.pad_token_id].normal_(std=0.3)
+            model.final_logits_bias.normal_(std=2.0)
+        model.save_pretrained(folder)
+        return model, folder
+
+    return write
+
+
+@pytest.fixture
+def make(write, tmp_path):
+    return partial(write, tmp_path / "marian")
+
+
+def their_tokenizer(folder):
+    files = [str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")]
+    own = folder / "target_vocab.json"
+    if own.exists():
+        return TheirTokenizer(*files, target_vocab_file=str(own), separate_vocabs=True)
+    return TheirTokenizer(*files)
+
+
+def random_ids(config):
+    """A padded source, a target for them, and the same target for us, who start it otherwise."""
+    pad, sizes = config.pad_token_id, (config.vocab_size, config.decoder_vocab_size)
+    generator = torch.Generator().manual_seed(1)
+    source = torch.randint(3, sizes[0] - 1, (3, 12), generator=generator)
+    source[1, 7:], source[2, 3:] = pad, pad
+    theirs = torch.randint(3, sizes[1] - 1, (3, 9), generator=generator)
+    theirs[:, 0] = config.decoder_start_token_id
+    ours = theirs.clone()
+    ours[:, 0] = max(sizes)
+    return source, theirs, ours
+
+
+@torch.no_grad()
+def assert_equal_logits(translator, original):
+    source, theirs, ours = random_ids(original.config)
+    mask = source != original.config.pad_token_id
+    expected = original(source, attention_mask=mask, decoder_input_ids=theirs).logits
+    found = translator.model(source, ours)
+    real = torch.arange(expected.size(-1)) != original.config.pad_token_id
+    found_real = found[..., : expected.size(-1)][..., real]
+    torch.testing.assert_close(found_real, expected[..., real], rtol=1e-5, atol=1e-5)
+    # Whatever Marian's vocabulary lacks has no share in the probability.
+    shares = found.softmax(-1)
+    torch.testing.assert_close(shares[..., : len(real)][..., real].sum(-1), torch.ones(3, 9))
+    assert translator.model.config.pad_id == original.config.pad_token_id
+
+
+VARIANTS = [
+    dict(),
+    dict(encoder_layers=1, decoder_layers=3, activation_function="relu", d_model=24),
+    dict(scale_embedding=False, encoder_attention_heads=1, decoder_attention_heads=1),
+    dict(d_model=15, encoder_attention_heads=3, decoder_attention_heads=3),  # one more sine
+    dict(tie_word_embeddings=False, activation_function="gelu"),
+    dict(share_encoder_decoder_embeddings=False, encoder_ffn_dim=40, decoder_ffn_dim=40),
+    dict(share_encoder_decoder_embeddings=False, tie_word_embeddings=False),
+]
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_logits_are_equal(make, changes):
+    original, folder = make(**changes)
+    translator = from_marian(folder)
+    assert not translator.model.training
+    assert_equal_logits(translator, original)
+
+
+def test_logits_are_equal_at_the_size_of_opus_mt_s_vectors(make):
+    """Many coordinates, off-centre before the last norm: where a lost digit would be lost."""
+    original, folder = make(
+        d_model=512, encoder_attention_heads=8, decoder_attention_heads=8, init_std=0.02
+    )
+    with torch.no_grad():
+        original.model.decoder.layers[-1].fc2.bias += 5.0
+        original.final_logits_bias.normal_(std=5.0)
+    original.save_pretrained(folder)
+    assert_equal_logits(from_marian(folder), original)
+
+
+def test_attention_weights_are_equal(make):
+    original, folder = make(decoder_layers=2)
+    original.set_attn_implementation("eager")
+    source, theirs, ours = (ids[:1] for ids in random_ids(original.config))
+    maps = from_marian(folder).model.attention_maps(source, ours)
+    expected = original(source, decoder_input_ids=theirs, output_attentions=True)
+    for found, wanted in (
+        (maps.encoder, expected.encoder_attentions),
+        (maps.decoder, expected.decoder_attentions),
+        (maps.cross, expected.cross_attentions),
+    ):
+        torch.testing.assert_close(found, list(wanted), rtol=1e-5, atol=1e-5)
+
+
+def test_the_model_is_a_plain_transformer_that_can_be_saved(make, tmp_path):
+    original, folder = make()
+    translator = from_marian(str(folder))
+    translator.model.save_pretrained(tmp_path / "ours")
+    translator.model = Transformer.from_pretrained(str(tmp_path / "ours"))
+    assert_equal_logits(translator, original)
+
+
+# ------------------------------------------------------------------ translations
+
+
+@pytest.fixture(scope="module")
+def trained(write, tmp_path_factory):
+    """A model that has learnt four sentences by heart, and is unsure about all others."""
+    folder = tmp_path_factory.mktemp("trained") / "marian"
+    original, folder = write(
+        folder, d_model=32, encoder_ffn_dim=64, decoder_ffn_dim=64, init_std=0.15
+    )
+    tokenizer, pad = their_tokenizer(folder), original.config.pad_token_id
+    batch = tokenizer(ENGLISH, text_target=GERMAN, return_tensors="pt", padding=True)
+    labels = batch["labels"].masked_fill(batch["labels"] == pad, -100)
+    optimizer = torch.optim.Adam(original.parameters(), lr=5e-3)
+    for _ in range(120):
+        optimizer.zero_grad()
+        original(**batch | {"labels": labels}).loss.backward()
+        optimizer.step()
+    original.save_pretrained(folder)
+    return original, folder, tokenizer
+
+
+def generate(original, batch, beam_size, **options):
+    if beam_size > 1:  # greedy search warns about what it does not use
+        options = dict(length_penalty=1.0, early_stopping="never") | options
+    return original.generate(
+        **batch,
+        num_beams=beam_size,
+        max_new_tokens=LONGEST,
+        renormalize_logits=True,
+        bad_words_ids=[[original.config.pad_token_id]],
+        forced_eos_token_id=None,
+        return_dict_in_generate=True,
+        output_scores=True,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 4])
+def test_translations_are_equal(trained, beam_size):
+    original, folder, tokenizer = trained
+    batch = tokenizer(ENGLISH, return_tensors="pt", padding=True)
+    theirs = tokenizer.batch_decode(
+        generate(original, batch, beam_size).sequences, skip_special_tokens=True
+    )
+    ours = from_marian(folder).translate(
+        ENGLISH, beam_size, alpha=1.0, max_length=LONGEST, penalty="fairseq"
+    )
+    assert ours == theirs == GERMAN
+
+
+@pytest.mark.parametrize("beam_size", [2, 4])
+@pytest.mark.parametrize("alpha", [0.6, 1.0])
+def test_where_the_searches_part_ours_found_the_better_score(trained, beam_size, alpha):
+    """The rule of :func:`from_marian`'s docstring is the only difference between them."""
+    original, folder, tokenizer = trained
+    batch = tokenizer(ENGLISH + UNSEEN, return_tensors="pt", padding=True)
+    found = generate(original, batch, beam_size, length_penalty=alpha)
+    model = from_marian(folder).model
+    ours = beam_search(
+        model, batch["input_ids"], beam_size, alpha, max_length=LONGEST, penalty="fairseq"
+    )
+    special = (original.config.pad_token_id, model.config.eos_id)
+    for best, row, score in zip(ours, found.sequences, found.sequences_scores, strict=True):
+        same = best.tokens == [token for token in row.tolist() if token not in special]
+        assert best.score == pytest.approx(score.item(), abs=1e-4) if same else best.score > score
+    assert sum(best.finished for best in ours) > len(ENGLISH)  # not the four sentences alone
+
+
+# ------------------------------------------------------------------ text and ids
+
+TEXTS = [
+    *ENGLISH,
+    *GERMAN,
+    "",
+    "  two   dogs\u00a0read  ",
+    "Żółw 漢字 🙂 is fine",  # pieces that the vocabulary lacks
+    ">>deu<< Where is the dog?",
+    "a < b >> c << d ▁ e",
+    "„Zwei Hunde“ … “two” dogs – it’s fine",  # Moses' normalisation would change it
+]
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_ids_and_texts_are_those_of_their_tokenizer(make, separate):
+    extra = () if separate else (">>deu<<", ">>fra<<")
+    _, folder = make(share_encoder_decoder_embeddings=not separate, extra=extra)
+    translator, theirs = from_marian(folder), their_tokenizer(folder)
+    source, target = translator.tokenizer, translator.target_tokenizer
+    assert source.language_codes == sorted(extra)
+    # Without codes in the vocabulary, theirs makes <unk> of what looks like one.
+    texts = [text for text in TEXTS if extra or not text.startswith(">>")]
+    for tokenizer, expected in (
+        (source, theirs(texts).input_ids),
+        (target, theirs(text_target=texts).input_ids),
+    ):
+        ids = tokenizer.encode_batch(texts)
+        assert [[*row, tokenizer.eos_id] for row in ids] == expected
+    padded = [[*row, target.eos_id, target.pad_id] for row in target.encode_batch(texts)]
+    decoded = target.decode_batch(padded)
+    # Their default is to decode the target with the source's pieces, if the vocabulary is shared.
+    assert decoded == theirs.batch_decode(
+        padded, skip_special_tokens=True, use_source_tokenizer=False
+    )
+    assert decoded[: len(ENGLISH + GERMAN)][len(ENGLISH) :] == GERMAN
+    assert target.tokens([target.bos_id, *target.encode(GERMAN[0])[:2], target.eos_id])[::3] == [
+        "<bos>",
+        "</s>",
+    ]
+
+
+def test_each_side_has_its_own_pieces_and_labels(make):
+    original, folder = make(share_encoder_decoder_embeddings=False, decoder_layers=3)
+    translator, theirs = from_marian(folder), their_tokenizer(folder)
+    found = generate(original, theirs(ENGLISH[:1], return_tensors="pt"), 1).sequences
+    expected = theirs.batch_decode(found, skip_special_tokens=True)
+    assert translator(ENGLISH[:1], beam_size=1, max_length=LONGEST) == expected
+    weights = translator.attention("A dog", "Ein Hund")
+    assert "".join(weights.source_tokens) == "▁A▁dog</s>"
+    assert "".join(weights.target_tokens) == "<bos>▁Ein▁Hund"
+    assert "".join(weights.predicted_tokens) == "▁Ein▁Hund</s>"
+
+
+def test_characters_that_no_piece_has_do_not_spell_a_special_token():
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["1 2 3", "3 2 1", "1 3"] * 3),
+        model_writer=model,
+        vocab_size=8,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    ids = {"</s>": 0, "<unk>": 1, "1": 2, "▁": 3, "<pad>": 4}
+    tokenizer = MarianTokenizer(model.getvalue(), ids, vocab_size=6, pad_id=4, bos_id=5, eos_id=0)
+    for text in ids:
+        assert not {0, 4, 5} & {*tokenizer.encode(text)}, text
+
+
+def test_text_is_data(make):
+    _, folder = make(extra=(">>deu<<",))
+    tokenizer = from_marian(folder).tokenizer
+    for text in ("dog</s>", "<pad> dog", "a <bos>"):
+        assert not {tokenizer.eos_id, tokenizer.pad_id, tokenizer.bos_id} & {
+            *tokenizer.encode(text)
+        }
+    with pytest.raises(ValueError, match="unknown language code '>>de<<'; there are >>deu<<"):
+        tokenizer.encode(">>de<< A dog")
+    with pytest.raises(ValueError, match="valid Unicode"):
+        tokenizer.encode("half \ud83d")
+    assert tokenizer.decode([]) == tokenizer.decode([tokenizer.bos_id, 10_000]) == ""
+    with pytest.raises(ValueError, match=r"ids must be in \[0, \d+\), got -1"):
+        tokenizer.tokens([-1])
+
+
+@pytest.mark.parametrize(
+    "ids, message",
+    [
+        ({"</s>": 0}, "must have <unk>"),
+        ({"<unk>": 1, "a": 9}, r"in \[0, 9\).* got 9 for 'a'"),
+        ({"<unk>": 1, "a": "2"}, "got '2' for 'a'"),
+        ({"<unk>": 8}, "not bos_id = 8"),
+    ],
+)
+def test_a_vocabulary_that_does_not_fit_is_refused(pieces, ids, message):
+    with pytest.raises(ValueError, match=message):
+        MarianTokenizer(pieces[0], ids, vocab_size=9, pad_id=7, bos_id=8, eos_id=0)
+
+
+# ------------------------------------------------------------------ files
+
+
+def rewrite(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_a_pickle_of_tensors_is_read(make):
+    original, folder = make()
+    (folder / "model.safetensors").unlink()
+    torch.save(original.state_dict(), folder / "pytorch_model.bin")  # all names of shared matrices
+    assert_equal_logits(from_marian(folder), original)
+
+
+class Bomb:
+    def __reduce__(self):
+        return Path.touch, (Path("exploded"),)
+
+
+@pytest.mark.parametrize("content", [Bomb(), {"model.shared.weight": 3}, "half a file"])
+def test_any_other_pickle_is_refused_unrun(make, monkeypatch, tmp_path, content):
+    monkeypatch.chdir(tmp_path)
+    _, folder = make()
+    (folder / "model.safetensors").unlink()
+    torch.save(content, folder / "pytorch_model.bin")
+    if content == "half a file":
+        whole = (folder / "pytorch_model.bin").read_bytes()
+        (folder / "pytorch_model.bin").write_bytes(whole[:200])
+    with pytest.raises(ValueError, match="pytorch_model.bin does not read"):
+        from_marian(folder)
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(content, protocol=2))
+    with pytest.raises(ValueError, match="pytorch_model.bin does not read"):
+        from_marian(folder)
+    assert not Path("exploded").exists()
+
+
+def test_an_old_torch_does_not_open_a_pickle(make, monkeypatch):
+    _, folder = make()
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    monkeypatch.setattr(torch, "__version__", TorchVersion("2.5.1"))
+    with pytest.raises(ValueError, match="only read with PyTorch 2.6 or newer, got 2.5.1"):
+        from_marian(folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "vocab.json", "source.spm", "target.spm", "model.safetensors"]
+)
+def test_a_missing_or_damaged_file_is_named(make, name):
+    _, folder = make()
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=f"marian' does not load: .*{name}"):
+        from_marian(folder)
+    (folder / name).unlink()
+    with pytest.raises(FileNotFoundError, match=rf"no Marian model: {name}.* missing"):
+        from_marian(folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(normalize_before=True),
+        dict(normalize_embedding=True),
+        dict(add_final_layer_norm=True),
+        dict(static_position_embeddings=False),
+        dict(activation_function="tanh"),
+        dict(encoder_attention_heads=2),
+        dict(decoder_ffn_dim=12),
+        dict(model_type="bart"),
+        dict(d_model="16"),
+        dict(eos_token_id=[0, 1]),
+        dict(pad_token_id=None),
+        dict(decoder_start_token_id=1000),
+        dict(dropout=1.5),
+        dict(dropout="0.1"),
+        dict(decoder_vocab_size=9.5),
+        dict(share_encoder_decoder_embeddings=None),
+    ],
+)
+def test_what_our_model_lacks_is_refused_by_name(make, changes):
+    _, folder = make()
+    rewrite(folder / "config.json", **changes)
+    (name,) = changes
+    with pytest.raises(ValueError, match=f"does not load: .*{name}"):
+        from_marian(folder)
+
+
+def test_settings_of_older_files_and_left_out_ones_are_understood(make):
+    original, folder = make(activation_function="gelu", scale_embedding=False)
+    rewrite(
+        folder / "config.json",
+        normalize_before=False,
+        add_bias_logits=False,
+        static_position_embeddings=True,
+        num_beams=6,
+    )
+    kept = json.loads((folder / "config.json").read_text())
+    for name in ("activation_function", "scale_embedding", "tie_word_embeddings", "eos_token_id"):
+        del kept[name]  # theirs are the defaults
+    (folder / "config.json").write_text(json.dumps(kept))
+    assert_equal_logits(from_marian(folder), original)
+
+
+def test_tensors_must_fit_the_settings(make):
+    original, folder = make()
+    path = folder / "model.safetensors"
+    good = {name: tensor.clone() for name, tensor in load_file(path).items()}
+    positions = "model.encoder.embed_positions.weight"
+    table = original.model.encoder.embed_positions.weight.detach()
+    norm = "model.decoder.layers.0.encoder_attn_layer_norm.bias"
+
+    save_file(good | {positions: table.half()}, path)
+    assert_equal_logits(from_marian(folder), original)
+    for bad, message in (
+        (good | {positions: table.flip(1).contiguous()}, f"{positions} must be Marian's sinusoids"),
+        ({name: tensor for name, tensor in good.items() if name != norm}, f"weights lack {norm}"),
+        (good | {"model.encoder.layernorm_embedding.bias": table[0]}, "no place for: .*embedding"),
+        (good | {norm: torch.zeros(17)}, rf"{norm} must be \(16,\) by config.json, got \(17,\)"),
+        (good | {"model.shared.weight": torch.zeros(9, 16)}, r"shared.weight must be \(.*\(9, 16"),
+    ):
+        save_file(bad, path)
+        with pytest.raises(ValueError, match=message):
+            from_marian(folder)
+
+
+def test_the_vocabulary_must_fit_the_weights(make):
+    original, folder = make()
+    size = original.config.vocab_size
+    rewrite(folder / "vocab.json", **{"</s>": 2})
+    with pytest.raises(ValueError, match="</s> must have the id 0 in vocab.json, got 2"):
+        from_marian(folder)
+    rewrite(folder / "vocab.json", **{"</s>": 0, "<pad>": 3})
+    with pytest.raises(ValueError, match=f"<pad> must have the id {size - 1} in vocab.json, got 3"):
+        from_marian(folder)
+    rewrite(folder / "vocab.json", **{"<pad>": size - 1, "one more": size + 3})
+    with pytest.raises(ValueError, match=f"source.spm and vocab.json: .* got {size + 3} for 'one"):
+        from_marian(folder)
+
+
+def test_the_target_vocabulary_must_fit_the_weights(make):
+    original, folder = make(share_encoder_decoder_embeddings=False, extra="123456")
+    fewer = original.config.decoder_vocab_size
+    assert fewer < original.config.vocab_size
+    rewrite(folder / "target_vocab.json", more=fewer)
+    with pytest.raises(
+        ValueError, match=f"target_vocab.json has ids up to {fewer}, .* {fewer} row"
+    ):
+        from_marian(folder)
+
+
+# ------------------------------------------------------------------ the Hub
+
+
+def test_the_hub_is_asked_for_what_is_needed_only(make, monkeypatch):
+    original, folder = make()
+    asked = []
+
+    def download(name, allow_patterns):
+        asked.append((name, set(allow_patterns)))
+        if "pytorch_model.bin" in allow_patterns:
+            torch.save(original.state_dict(), folder / "pytorch_model.bin")
+        return str(folder)
+
+    monkeypatch.setattr(marian_files, "snapshot_download", download)
+    assert_equal_logits(from_marian("owner/opus-mt"), original)
+    (folder / "model.safetensors").unlink()
+    assert_equal_logits(from_marian("owner/opus-mt"), original)
+    files = {"config.json", "source.spm", "target.spm", "vocab.json", "target_vocab.json"}
+    wanted = ("owner/opus-mt", files | {"model.safetensors"})
+    assert asked == [wanted, wanted, ("owner/opus-mt", {"pytorch_model.bin"})]
+
+
+def test_what_cannot_be_found_is_said(monkeypatch, tmp_path):
+    def refuse(name, allow_patterns):
+        raise ConnectionError("no network\nat all")
+
+    monkeypatch.setattr(marian_files, "snapshot_download", refuse)
+    with pytest.raises(
+        FileNotFoundError, match=r"'a/b'.*within reach on the .*\(ConnectionError\)"
+    ):
+        from_marian("a/b")
+    with pytest.raises(FileNotFoundError, match="'nowhere'.* nor a Hub id"):
+        from_marian("nowhere")
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        from_marian(tmp_path / "a" / "b")
+    with pytest.raises(FileNotFoundError, match="config.json, .*or pytorch_model.bin. missing"):
+        from_marian(tmp_path)
+    monkeypatch.undo()
+    with pytest.raises(FileNotFoundError, match="on the Hugging Face Hub"):
+        from_marian("a--b../c")  # no name that the Hub takes
+
+
+def test_without_sentencepiece_it_is_said_what_to_install(make, monkeypatch):
+    _, folder = make()
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'transformer-book\[marian\]'"):
+        from_marian(folder)
