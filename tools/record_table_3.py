@@ -1,0 +1,102 @@
+"""Trains every row of Table 3 with every seed and writes the record that chapter 18 draws from.
+
+    python tools/record_table_3.py                          at the size for a CPU: 1.5 hours
+    python tools/record_table_3.py --scale table-3-medium   at the size for a GPU
+    python tools/record_table_3.py --rows base A1 --minutes 20
+
+The first seed of all rows comes before the second of any. Each run is written down when it is done
+and kept from then on; Ctrl-C saves the one that is running, and the same command goes on. A run
+that another recipe made is made again.
+"""
+
+import argparse
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer.experiments.record import describe_environment, read_record, write_record
+from transformer.experiments.table_3 import ROWS, SCALES, Scale, row_preset, run_row, scale_text
+
+FOLDER = Path("runs") / "table-3"
+
+
+def record_rows(
+    scale: Scale,
+    output: Path,
+    rows: list[str],
+    seeds: list[int],
+    data_dir: Path | None = None,
+    folder: Path = FOLDER,
+    until: float = float("inf"),
+) -> bool:
+    """Record what is missing; False if it was interrupted or time ran out."""
+    runs: list[dict[str, Any]] = read_record(output)["runs"] if output.exists() else []
+    text = None
+    for seed in seeds:
+        for row in rows:
+            preset = row_preset(scale, row).with_changes(seed=seed)
+            mine = [run for run in runs if (run["row"], run["seed"]) == (row, seed)]
+            if mine and mine[0]["preset"] == _plain(preset.to_dict()):
+                continue
+            if time.time() > until:
+                return False
+            text = scale_text(scale, data_dir) if text is None else text
+            place = folder / f"{scale.name}-{row}-seed{seed}"
+            found = run_row(preset, text, place)
+            if found is None:
+                return False
+            runs = [run for run in runs if run not in mine]
+            about = dict(row=row, seed=seed, preset=_plain(preset.to_dict()))
+            runs.append(about | found | dict(environment=describe_environment()))
+            order = list(ROWS)
+            runs.sort(key=lambda run: (order.index(run["row"]), run["seed"]))
+            command = f"python tools/record_table_3.py --scale {scale.name}"
+            write_record(output, dict(command=command, scale=scale.name, runs=runs))
+            shutil.rmtree(place)
+            print(
+                f"{row}, seed {seed}: perplexity {found['perplexity']:.2f}, BLEU "
+                f"{found['BLEU']:.1f}, {found['minutes']:.1f} minutes",
+                flush=True,
+            )
+    return True
+
+
+def _plain(fields: Any) -> Any:
+    """As JSON gives it back."""
+    if isinstance(fields, dict):
+        return {name: _plain(value) for name, value in fields.items()}
+    return [_plain(value) for value in fields] if isinstance(fields, (list, tuple)) else fields
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    gpu = torch.cuda.is_available()
+    parser.add_argument(
+        "--scale", choices=SCALES, default="table-3-medium" if gpu else "table-3-small"
+    )
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--seeds", nargs="+", type=int)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run later")
+    parser.add_argument("--output", type=Path, help="default: where the book reads it")
+    parser.add_argument("--data-dir", type=Path)
+    options = parser.parse_args()
+    if not gpu:
+        torch.set_num_threads(1)  # models this small are slower on two
+    scale = SCALES[options.scale]
+    whole = record_rows(
+        scale,
+        options.output or scale.record,
+        options.rows,
+        options.seeds or list(scale.seeds),
+        options.data_dir,
+        until=time.time() + 60 * options.minutes,
+    )
+    if not whole:
+        raise SystemExit("not all is recorded; the same command goes on from here")
+
+
+if __name__ == "__main__":
+    main()
