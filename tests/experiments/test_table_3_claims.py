@@ -1,0 +1,108 @@
+"""The paper's conclusions, asked of numbers whose answer is known."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from transformer.experiments.table_3 import ROWS
+from transformer.experiments.table_3_claims import (
+    CONCLUSIONS,
+    Conclusion,
+    chance,
+    distance,
+    gains,
+    printed,
+    rank_correlation,
+    values_of,
+    verdict,
+)
+
+
+def test_runs_are_arranged_by_row_and_seed():
+    runs = [
+        dict(row="C1", seed=2, perplexity=6.0, BLEU=20.0),
+        dict(row="base", seed=2, perplexity=5.0, BLEU=25.0),
+        dict(row="base", seed=1, perplexity=4.0, BLEU=26.0),
+    ]
+    assert values_of(runs, "BLEU") == {"base": {2: 25.0, 1: 26.0}, "C1": {2: 20.0}}
+    assert list(values_of(runs, "perplexity")) == ["base", "C1"]
+
+
+def test_a_gain_is_above_zero_for_the_better_row():
+    perplexities = {"base": {1: 4.0, 2: 5.0}, "A1": {2: 10.0, 3: 1.0}}
+    assert gains(perplexities, "perplexity", "base", "A1") == pytest.approx([math.log(2)])
+    assert gains(perplexities, "BLEU", "base", "A1") == [-5.0]
+
+
+@pytest.mark.parametrize(
+    "second, third, expected",
+    [
+        ((21, 22), (19, 19), "holds"),
+        ((21, 22), (25, 26), "holds in part"),
+        ((21, 22), (19, 30), "holds in part"),
+        ((25, 22), (19, 30), "cannot tell"),
+        ((25, 26), (19, 30), "cannot tell"),
+        ((25, 26), (27, 28), "does not hold"),
+    ],
+)
+def test_verdicts(second, third, expected):
+    """base is 24 in both seeds; both others are said to be worse."""
+    asked = Conclusion("B", "", (("base", "B1"), ("base", "B2")))
+    values = {
+        "base": {1: 24.0, 2: 24.0},
+        "B1": {1: float(second[0]), 2: float(second[1])},
+        "B2": {1: float(third[0]), 2: float(third[1])},
+    }
+    assert verdict(values, "BLEU", asked) == expected
+    with pytest.raises(ValueError, match="no seed in common"):
+        verdict(values | {"B2": {3: 1.0}}, "BLEU", asked)
+
+
+def test_the_papers_own_numbers_bear_its_conclusions_out_and_where_not():
+    """Rows (C): eight layers are better in perplexity and worse in BLEU, in the table itself."""
+    said = {}
+    for metric in ("perplexity", "BLEU"):
+        for c in CONCLUSIONS:
+            if c.metric in (None, metric):
+                said[c.text, metric] = verdict(printed(metric, ROWS), metric, c)
+    odd = {key for key, value in said.items() if value != "holds"}
+    assert odd == {("bigger models are better", "BLEU")}
+    assert said["bigger models are better", "BLEU"] == "holds in part"
+
+
+def test_a_distance_stands_beside_that_of_two_seeds():
+    values = {"base": {1: 20.0, 2: 22.0}, "E1": {1: 24.0, 2: 24.0}, "A1": {1: 3.0}}
+    apart, noise = distance(values, "BLEU", "base", "E1")
+    assert apart == pytest.approx(3.0)
+    assert noise == pytest.approx(math.sqrt(2 * (2.0 + 0.0) / 2))
+    squares = {row: {s: math.exp(v) for s, v in seeds.items()} for row, seeds in values.items()}
+    assert distance(squares, "perplexity", "E1", "base") == pytest.approx((apart, noise))
+    assert math.isnan(distance({"base": {1: 1.0}, "E1": {1: 2.0}}, "BLEU", "base", "E1")[1])
+
+
+def test_rank_correlation_by_hand():
+    assert rank_correlation([1, 5, 9], [2.0, 3.0, 100.0]) == pytest.approx(1.0)
+    assert rank_correlation([1, 5, 9], [3, 2, 1]) == pytest.approx(-1.0)
+    assert rank_correlation([1, 2, 3, 4], [2, 1, 4, 3]) == pytest.approx(0.6)  # 1 - 6*4/60
+    # Ties share their ranks: Pearson's correlation of 0, 1.5, 1.5, 3 with 0, 1, 2, 3.
+    tied = np.corrcoef([0, 1.5, 1.5, 3], [0, 1, 2, 3])[0, 1]
+    assert rank_correlation([1, 7, 7, 9], [1, 2, 3, 4]) == pytest.approx(tied)
+    with pytest.raises(ValueError, match="numbers that differ"):
+        rank_correlation([1, 1], [1, 2])
+    with pytest.raises(ValueError, match="equally long"):
+        rank_correlation([1, 2], [1, 2, 3])
+
+
+def test_chance_counts_orders():
+    assert chance([1, 2, 3], [1, 2, 3]) == pytest.approx(1 / 6)
+    assert chance([1, 2, 3], [3, 2, 1]) == 1.0
+    x, y = [1, 2, 3, 4, 5], [2, 1, 3, 5, 4]
+    expected = np.mean(
+        [rank_correlation(x, order) >= rank_correlation(x, y) - 1e-9 for order in permutations(y)]
+    )
+    assert chance(x, y) == pytest.approx(expected)
+    drawn = chance(x, y, samples=100)  # fewer than the 120 orders: drawn at random
+    assert drawn == pytest.approx(expected, abs=0.06) and drawn > 0
+    assert chance(range(20), range(20), samples=500) == pytest.approx(1 / 501)
