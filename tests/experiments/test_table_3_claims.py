@@ -1,20 +1,16 @@
 """The paper's conclusions, asked of numbers whose answer is known."""
 
 import math
-from itertools import permutations
 
-import numpy as np
 import pytest
 
 from transformer.experiments.table_3 import ROWS
 from transformer.experiments.table_3_claims import (
     CONCLUSIONS,
     Conclusion,
-    chance,
     distance,
     gains,
     printed,
-    rank_correlation,
     values_of,
     verdict,
 )
@@ -80,29 +76,3 @@ def test_a_distance_stands_beside_that_of_two_seeds():
     squares = {row: {s: math.exp(v) for s, v in seeds.items()} for row, seeds in values.items()}
     assert distance(squares, "perplexity", "E1", "base") == pytest.approx((apart, noise))
     assert math.isnan(distance({"base": {1: 1.0}, "E1": {1: 2.0}}, "BLEU", "base", "E1")[1])
-
-
-def test_rank_correlation_by_hand():
-    assert rank_correlation([1, 5, 9], [2.0, 3.0, 100.0]) == pytest.approx(1.0)
-    assert rank_correlation([1, 5, 9], [3, 2, 1]) == pytest.approx(-1.0)
-    assert rank_correlation([1, 2, 3, 4], [2, 1, 4, 3]) == pytest.approx(0.6)  # 1 - 6*4/60
-    # Ties share their ranks: Pearson's correlation of 0, 1.5, 1.5, 3 with 0, 1, 2, 3.
-    tied = np.corrcoef([0, 1.5, 1.5, 3], [0, 1, 2, 3])[0, 1]
-    assert rank_correlation([1, 7, 7, 9], [1, 2, 3, 4]) == pytest.approx(tied)
-    with pytest.raises(ValueError, match="numbers that differ"):
-        rank_correlation([1, 1], [1, 2])
-    with pytest.raises(ValueError, match="equally long"):
-        rank_correlation([1, 2], [1, 2, 3])
-
-
-def test_chance_counts_orders():
-    assert chance([1, 2, 3], [1, 2, 3]) == pytest.approx(1 / 6)
-    assert chance([1, 2, 3], [3, 2, 1]) == 1.0
-    x, y = [1, 2, 3, 4, 5], [2, 1, 3, 5, 4]
-    expected = np.mean(
-        [rank_correlation(x, order) >= rank_correlation(x, y) - 1e-9 for order in permutations(y)]
-    )
-    assert chance(x, y) == pytest.approx(expected)
-    drawn = chance(x, y, samples=100)  # fewer than the 120 orders: drawn at random
-    assert drawn == pytest.approx(expected, abs=0.06) and drawn > 0
-    assert chance(range(20), range(20), samples=500) == pytest.approx(1 / 501)

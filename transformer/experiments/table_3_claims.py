@@ -1,20 +1,17 @@
 """What the paper concludes from Table 3, put to runs of our own.
 
 A conclusion is a list of pairs of rows, the better one first. It is asked of every seed by itself,
-so that the answer can be "cannot tell". Beside that, the rank correlation between the paper's rows
-and ours says, without any choice of pairs, how far the two tables order models alike.
+so that the answer can be "cannot tell". How far the two tables order all their rows alike, without
+any choice of pairs, is a rank correlation: :mod:`transformer.experiments.rank_correlation`.
 
 Paper: section 6.2, Table 3; section 5.4 (label smoothing)
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import permutations
-from math import factorial
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from transformer.experiments.table_3 import ROWS
 
@@ -176,63 +173,3 @@ def distance(values: Values, metric: Metric, one: str, other: str) -> tuple[floa
     # The difference of two draws has twice the variance of one.
     noise = float(np.sqrt(2 * np.mean(spreads))) if spreads else float("nan")
     return abs(float(scaled[one].mean() - scaled[other].mean())), noise
-
-
-def rank_correlation(x: Sequence[int | float], y: Sequence[int | float]) -> float:
-    """Spearman's rank correlation: 1 if both order things alike, -1 if in reverse.
-
-    Args:
-        x: at least two numbers, not all equal.
-        y: as many.
-
-    Raises:
-        ValueError: if that is not so.
-
-    Paper: not in the paper
-    """
-    if len(x) != len(y) or len(x) < 2:
-        raise ValueError(f"x and y must be equally long, at least 2, got {len(x)} and {len(y)}")
-    ranks = [_ranks(np.asarray(values, dtype=float)) for values in (x, y)]
-    a, b = (rank - rank.mean() for rank in ranks)
-    scale = np.sqrt((a @ a) * (b @ b))
-    if scale == 0:
-        raise ValueError("a rank correlation needs numbers that differ")
-    return float(a @ b / scale)
-
-
-def chance(
-    x: Sequence[int | float], y: Sequence[int | float], samples: int = 20_000, seed: int = 0
-) -> float:
-    """How often a random order of ``y`` correlates with ``x`` at least as much.
-
-    Args:
-        x: numbers.
-        y: as many.
-        samples: random orders to draw, if there are more orders than that; else all are tried.
-        seed: of the draws.
-
-    Returns:
-        The share, in (0, 1]; the order as it is counts as one of the draws.
-
-    Raises:
-        ValueError: as in :func:`rank_correlation`.
-
-    Paper: not in the paper
-    """
-    observed = rank_correlation(x, y) - 1e-12
-    a, b = (_ranks(np.asarray(values, dtype=float)) for values in (x, y))
-    a, b = a - a.mean(), b - b.mean()
-    scale = np.sqrt((a @ a) * (b @ b))
-    if factorial(len(y)) <= samples:
-        orders = np.array(list(permutations(range(len(y)))))
-        return float(np.mean(b[orders] @ a / scale >= observed))
-    random = np.random.default_rng(seed)
-    shuffled = random.permuted(np.tile(b, (samples, 1)), axis=1)
-    return (1 + int(np.sum(shuffled @ a / scale >= observed))) / (1 + samples)
-
-
-def _ranks(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Ranks from 0; equal values share the mean of theirs."""
-    below = (values[None, :] < values[:, None]).sum(axis=1)
-    equal = (values[None, :] == values[:, None]).sum(axis=1)
-    return below + (equal - 1) / 2
