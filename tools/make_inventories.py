@@ -56,6 +56,7 @@ PYTHON = [
     ("collections.abc.Iterator", "class", "library/collections.abc.html#$"),
     ("collections.abc.Mapping", "class", "library/collections.abc.html#$"),
     ("collections.abc.Sequence", "class", "library/collections.abc.html#$"),
+    ("collections.Counter", "class", "library/collections.html#$"),
     ("contextlib.AbstractContextManager", "class", "library/contextlib.html#$"),
     ("pathlib.Path", "class", "library/pathlib.html#$"),
 ]

@@ -7,10 +7,15 @@ The names below are loaded when they are first used: `import transformer` alone 
 torch.
 """
 
+import warnings
 from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
+
+# In a notebook without ipywidgets, a library below warns as soon as the model is imported. Our
+# progress bars are of text, so there is nothing to be warned of.
+warnings.filterwarnings("ignore", message="IProgress not found")
 
 _HOMES = {
     "Transformer": "transformer.model.transformer",

@@ -7,7 +7,6 @@ Paper: not in the paper: the style of the book
 """
 
 import random
-import warnings
 from collections.abc import Sequence
 
 import matplotlib as mpl
@@ -17,10 +16,6 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-
-# A library below asks for notebook widgets as soon as the model is imported. The book has none, on
-# purpose: its pages must work without a kernel.
-warnings.filterwarnings("ignore", message="IProgress not found")
 
 COLOURS = {
     "blue": "#0072b2",

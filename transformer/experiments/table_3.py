@@ -45,8 +45,7 @@ class Printed:
     parameters: int | None = None
 
 
-#: Letter and place of each row, as :meth:`TransformerConfig.table3` takes them, in the table's
-#: order; and what the paper measured.
+#: What the paper measured, by letter and place of the row and in the table's order.
 ROWS: dict[str, Printed] = {
     "base": Printed(4.92, 25.8, 65),
     "A1": Printed(5.29, 24.9),
@@ -109,8 +108,9 @@ class Scale:
         return STUDIES / f"{self.name}.json"
 
 
-#: "table-3-small": an eighth of the widths and half the layers, short sentences: one CPU core for
-#: an hour and a half. "table-3-medium": half the widths and all of the text, for a GPU.
+#: By name, "table-3-small" with an eighth of the widths, half the layers and short sentences, for
+#: one CPU core and an hour and a half; "table-3-medium" with half the widths and all of the text,
+#: for a GPU.
 SCALES: dict[str, Scale] = {
     scale.name: scale
     for scale in (

@@ -42,7 +42,7 @@ class Conclusion:
 
 
 #: The five observations of section 6.2 that order rows, and the one of section 5.4. The sixth,
-#: that learned positions are nearly identical, orders nothing: see :func:`distance`.
+#: that learned positions are nearly identical, orders nothing, so it has :func:`distance`.
 CONCLUSIONS = (
     Conclusion("A", "one head is worse than eight", (("base", "A1"),)),
     Conclusion("A", "too many heads are worse, too", (("base", "A4"),)),

@@ -41,7 +41,7 @@ from transformer.training.trainer import Trainer
 #: Measurements that the pages of the book draw from, one record each.
 MEASUREMENTS = Path(__file__).parent / "measurements"
 
-#: The paper's training times: steps -> hours on its eight P100.
+#: Hours that the paper's training took on its eight P100, by number of steps.
 PAPER_HOURS = {100_000: 12.0, 300_000: 84.0}
 
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
