@@ -36,7 +36,7 @@ def test_there_are_notebooks():
 
 @every_notebook
 def test_name_and_title(path):
-    assert re.fullmatch(r"\d\d_[a-z_]+", path.stem)
+    assert re.fullmatch(r"\d\d_[a-z0-9_]+", path.stem)
     first = read(path)["cells"][0]
     assert first["cell_type"] == "markdown" and "".join(first["source"]).startswith("# ")
 
