@@ -8,9 +8,9 @@ from transformer.experiments.table_3 import ROWS
 from transformer.experiments.table_3_claims import (
     CONCLUSIONS,
     Conclusion,
-    distance,
     gains,
     printed,
+    seed_distance,
     values_of,
     verdict,
 )
@@ -68,11 +68,24 @@ def test_the_papers_own_numbers_bear_its_conclusions_out_and_where_not():
     assert said["bigger models are better", "BLEU"] == "holds in part"
 
 
-def test_a_distance_stands_beside_that_of_two_seeds():
-    values = {"base": {1: 20.0, 2: 22.0}, "E1": {1: 24.0, 2: 24.0}, "A1": {1: 3.0}}
-    apart, noise = distance(values, "BLEU", "base", "E1")
-    assert apart == pytest.approx(3.0)
-    assert noise == pytest.approx(math.sqrt(2 * (2.0 + 0.0) / 2))
+def test_the_distance_of_two_seeds_is_a_median():
+    values = {"base": {1: 20.0, 2: 22.0}, "E1": {1: 24.0, 2: 24.5}, "A1": {1: 3.0}}
+    assert seed_distance(values, "BLEU") == pytest.approx(1.25)
+    assert seed_distance(values | {"C3": {1: 1.0, 2: 99.0}}, "BLEU") == pytest.approx(2.0)
+    three = {"base": {1: 20.0, 2: 21.0, 3: 24.0}}  # 1, 4 and 3 apart
+    assert seed_distance(three, "BLEU") == pytest.approx(3.0)
     squares = {row: {s: math.exp(v) for s, v in seeds.items()} for row, seeds in values.items()}
-    assert distance(squares, "perplexity", "E1", "base") == pytest.approx((apart, noise))
-    assert math.isnan(distance({"base": {1: 1.0}, "E1": {1: 2.0}}, "BLEU", "base", "E1")[1])
+    assert seed_distance(squares, "perplexity") == pytest.approx(1.25)
+    assert math.isnan(seed_distance({"base": {1: 1.0}, "E1": {1: 2.0}}, "BLEU"))
+
+
+def test_a_gain_within_the_distance_of_two_seeds_is_none():
+    asked = Conclusion("B", "", (("base", "B1"),))
+    values = {"base": {1: 24.0, 2: 25.0}, "B1": {1: 23.5, 2: 24.5}}  # seeds 1.0 apart
+    assert verdict(values, "BLEU", asked) == "cannot tell"
+    values["B1"] = {1: 22.5, 2: 23.5}
+    assert verdict(values, "BLEU", asked) == "holds"
+    values["B1"] = {1: 25.6, 2: 27.0}
+    assert verdict(values, "BLEU", asked) == "does not hold"
+    values["B1"] = {1: 24.2, 2: 25.2}
+    assert verdict(values, "BLEU", asked) == "cannot tell"
