@@ -23,7 +23,7 @@ Verdict = Literal["holds", "holds in part", "does not show at this scale", "wron
 SECTION = "The paper, and what we measured"
 ANCHOR = "the-paper-and-what-we-measured"
 
-#: What the paper says, what was measured, where they differ.
+# What the paper says, what was measured, where they differ.
 Row = tuple[str, str, str]
 
 

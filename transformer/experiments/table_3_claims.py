@@ -20,7 +20,7 @@ from transformer.experiments.table_3 import ROWS
 Metric = Literal["perplexity", "BLEU"]
 Verdict = Literal["holds", "holds in part", "cannot tell", "does not hold"]
 
-#: Value of a metric by row and seed.
+# Value of a metric by row and seed.
 Values = Mapping[str, Mapping[int, float]]
 
 
