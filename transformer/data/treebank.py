@@ -24,7 +24,7 @@ LICENCE = "CC BY 3.0; the CRAFT corpus of the University of Colorado (Verspoor e
 CRAFT_FILE = "craft-penn.tar.gz"
 CRAFT_SHA256 = "32b8f025d99602127216b589bf28321ef65a675a27c7131ee29c4fa56e2224c3"
 
-#: Tag of the empty elements: traces of moved words and subjects that are not spoken.
+#: Tag of the empty elements, traces of moved words and subjects that are not spoken.
 EMPTY_TAG = "-NONE-"
 
 #: File names that hold trees.

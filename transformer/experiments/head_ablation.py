@@ -129,7 +129,7 @@ def even(weights: Float[Tensor, "B T S"], visible: Bool[Tensor, "B T S"]) -> Flo
 def shuffled(
     weights: Float[Tensor, "B T S"],
     visible: Bool[Tensor, "B T S"],
-    generator: torch.Generator | None = None,
+    seed: int | None = None,
 ) -> Float[Tensor, "B T S"]:
     """Hand the weights of each query out to its visible keys in random order.
 
@@ -138,10 +138,11 @@ def shuffled(
     Args:
         weights: of one head.
         visible: True where a query may see a key.
-        generator: of the order; the global one if None.
+        seed: of the order; None for the global generator.
 
     Paper: not in the paper
     """
+    generator = None if seed is None else torch.Generator().manual_seed(seed)
     noise = torch.rand(weights.shape, generator=generator).masked_fill(~visible, 2.0)
     places = (~visible).to(torch.uint8).argsort(dim=-1, stable=True)  # the visible ones first
     return torch.zeros_like(weights).scatter(-1, places, weights.gather(-1, noise.argsort(dim=-1)))
