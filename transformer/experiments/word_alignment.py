@@ -18,7 +18,7 @@ from transformer.data.parallel import Split
 from transformer.experiments.record import read_record
 from transformer.experiments.simple_translators import words_of
 
-#: Pairs of (source word, target word), both counted from 0.
+# Pairs of (source word, target word), both counted from 0.
 WordLinks = frozenset[tuple[int, int]]
 
 #: Pairs of the test split of "tatoeba-en-de" that were aligned by hand.
