@@ -73,7 +73,7 @@ def test_a_claim_stands_once_and_each_piece_of_evidence_has_a_line(folder):
         f"|  |  |  | 2 | All | {link} |",
     ]
     assert "1 of\nthem" in render_claims(folder, [claim])
-    assert "holds: 1, holds in part: 0" in render_claims(folder, [claim])
+    assert "order: 1 hold, 0 hold in part, 0 do not show" in render_claims(folder, [claim])
 
 
 @pytest.mark.parametrize("start, found", [("3: b", 0), ("3: a", 2)])

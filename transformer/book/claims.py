@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from transformer.book.tables import Table
 
@@ -261,15 +261,17 @@ def render_claims(notebooks: Path, claims: Iterable[Claim] = CLAIMS) -> str:
         "where they differ",
         "chapter",
     ]
-    counts = {v: sum(c.verdict == v for c in claims) for v in Verdict.__args__}
-    said = ", ".join(f"{verdict}: {count}" for verdict, count in counts.items())
-    return _PAGE.format(number=len(claims), counts=said, table=Table(head, lines).markdown())
+    counts = [sum(claim.verdict == verdict for claim in claims) for verdict in get_args(Verdict)]
+    said = "{} hold, {} hold in part, {} do not show at this scale, and {} are wrong as printed"
+    return _PAGE.format(
+        number=len(claims), counts=said.format(*counts), table=Table(head, lines).markdown()
+    )
 
 
 _PAGE = """# The claims of the paper, one by one
 
 Does the paper hold? Here are its claims that an experiment of this book speaks about, {number} of
-them, in the paper's order. {counts}.
+them, in the paper's order: {counts}.
 
 **How to read it.** The figure in the column "measured here" is taken from the stored output of the
 chapter in the last column, not typed. *Holds* means at the size and on the data of that chapter;
