@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from run_plan import difference
 
+from transformer.experiments.presets import Preset
 from transformer.experiments.record import describe_environment, read_record, write_record
 from transformer.experiments.table_3 import ROWS, SCALES, Scale, row_preset, run_row, scale_text
 
@@ -26,20 +28,34 @@ FOLDER = Path("runs") / "table-3"
 def record_rows(
     scale: Scale,
     output: Path,
+    presets: dict[str, Preset],
     rows: list[str],
     seeds: list[int],
+    command: str,
     data_dir: Path | None = None,
     folder: Path = FOLDER,
     until: float = float("inf"),
 ) -> bool:
-    """Record what is missing; False if it was interrupted or time ran out."""
+    """Record what is missing; False if it was interrupted or time ran out.
+
+    Args:
+        scale: its text is read.
+        output: file of the record.
+        presets: what every row trains, in the order of the record.
+        rows: those to train now.
+        seeds: all rows with the first seed come first.
+        command: that repeats this.
+        data_dir: where corpora lie.
+        folder: of unfinished runs.
+        until: no run begins later, in seconds of ``time.time()``.
+    """
     runs: list[dict[str, Any]] = read_record(output)["runs"] if output.exists() else []
     text = None
     for seed in seeds:
         for row in rows:
-            preset = row_preset(scale, row).with_changes(seed=seed)
+            preset = presets[row].with_changes(seed=seed)
             mine = [run for run in runs if (run["row"], run["seed"]) == (row, seed)]
-            if mine and mine[0]["preset"] == _plain(preset.to_dict()):
+            if mine and not difference(mine[0], preset):
                 continue
             if time.time() > until:
                 return False
@@ -49,11 +65,10 @@ def record_rows(
             if found is None:
                 return False
             runs = [run for run in runs if run not in mine]
-            about = dict(row=row, seed=seed, preset=_plain(preset.to_dict()))
+            about = dict(row=row, seed=seed, preset=preset.to_dict())
             runs.append(about | found | dict(environment=describe_environment()))
-            order = list(ROWS)
+            order = list(presets)
             runs.sort(key=lambda run: (order.index(run["row"]), run["seed"]))
-            command = f"python tools/record_table_3.py --scale {scale.name}"
             write_record(output, dict(command=command, scale=scale.name, runs=runs))
             shutil.rmtree(place)
             print(
@@ -62,13 +77,6 @@ def record_rows(
                 flush=True,
             )
     return True
-
-
-def _plain(fields: Any) -> Any:
-    """As JSON gives it back."""
-    if isinstance(fields, dict):
-        return {name: _plain(value) for name, value in fields.items()}
-    return [_plain(value) for value in fields] if isinstance(fields, (list, tuple)) else fields
 
 
 def main() -> None:
@@ -89,8 +97,10 @@ def main() -> None:
     whole = record_rows(
         scale,
         options.output or scale.record,
+        {row: row_preset(scale, row) for row in ROWS},
         options.rows,
         options.seeds or list(scale.seeds),
+        f"python tools/record_table_3.py --scale {scale.name}",
         options.data_dir,
         until=time.time() + 60 * options.minutes,
     )

@@ -126,13 +126,18 @@ def test_the_tool_records_what_is_missing_and_only_that(tiny, text, tmp_path, mo
         return dict(perplexity=4.0, BLEU=20.0, minutes=0.1, curve=[(2, 5.0)])
 
     monkeypatch.setattr(record_table_3, "run_row", run)
-    options = dict(folder=tmp_path / "runs")
+    options = dict(command="again", folder=tmp_path / "runs")
     output, rows = tmp_path / "found.json", ["A1", "base"]
-    assert not record_table_3.record_rows(tiny, output, rows, [1, 2], **options)
+
+    def record_rows(scale, output, rows, seeds, **options):
+        presets = {row: row_preset(scale, row) for row in ROWS}
+        return record_table_3.record_rows(scale, output, presets, rows, seeds, **options)
+
+    assert not record_rows(tiny, output, rows, [1, 2], **options)
     assert asked == [(1, 1), (1, 8), (2, 1)]
-    assert record_table_3.record_rows(tiny, output, rows, [1, 2], **options)
+    assert record_rows(tiny, output, rows, [1, 2], **options)
     assert asked[3:] == [(2, 1), (2, 8)]
-    assert record_table_3.record_rows(tiny, output, rows, [1, 2], **options) and len(asked) == 5
+    assert record_rows(tiny, output, rows, [1, 2], **options) and len(asked) == 5
     record = read_record(output)
     assert [(r["row"], r["seed"]) for r in record["runs"]] == [
         ("base", 1), ("base", 2), ("A1", 1), ("A1", 2)
@@ -140,8 +145,8 @@ def test_the_tool_records_what_is_missing_and_only_that(tiny, text, tmp_path, mo
     assert not any((tmp_path / "runs").iterdir())
     # A recipe that changed makes its record stale; a time that is over begins nothing.
     changed = replace(tiny, base=tiny.base.with_changes(d_ff=64))
-    assert not record_table_3.record_rows(changed, output, rows, [1], until=0.0, **options)
-    assert record_table_3.record_rows(changed, output, rows, [1], **options) and len(asked) == 7
+    assert not record_rows(changed, output, rows, [1], until=0.0, **options)
+    assert record_rows(changed, output, rows, [1], **options) and len(asked) == 7
     kept = [
         (r["row"], r["seed"], r["preset"]["model"]["d_ff"]) for r in read_record(output)["runs"]
     ]

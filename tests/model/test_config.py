@@ -85,7 +85,7 @@ BAD_VALUES = [
     ("activation_dropout", -0.5),
     ("activation", "tanh"),
     ("norm", "sideways"),
-    ("positions", "rotary"),
+    ("positions", "rotating"),
     ("sharing", "all"),
     ("init", "he"),
     ("pad_id", -1),

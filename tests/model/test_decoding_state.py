@@ -12,6 +12,10 @@ OPTIONS = [
     for positions in ("sinusoidal", "sinusoidal-t2t", "learned")
     for sharing in ("three-way", "target", "none")
     for sizes in (dict(), dict(d_k=3, d_v=5, attention_bias=False, attention_scale=1.0))
+] + [
+    dict(positions="rotary", num_kv_heads=2, norm_kind="rms", activation="swiglu", norm="pre"),
+    dict(positions="rotary", num_kv_heads=1, d_k=6, d_v=5, first_input="zeros"),
+    dict(positions="none", activation="geglu", first_input="zeros", sharing="none"),
 ]
 
 

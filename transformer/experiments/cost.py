@@ -4,6 +4,7 @@ Paper: section 6.1, Table 2
 """
 
 from transformer.model.config import TransformerConfig
+from transformer.model.layers import GATED
 
 
 def hardware_flops(hours: float | int, devices: int = 8, tflops: float | int = 9.5) -> float:
@@ -52,11 +53,13 @@ def training_flops(
     S, T, d = source_length, target_length, config.d_model
     keys = config.num_heads * (config.d_k or d // config.num_heads)
     values = config.num_heads * (config.d_v or d // config.num_heads)
-    half = d * (keys + values)  # queries and output, or keys and values: multiply-adds a token
-    feed_forward = 2 * d * config.d_ff
-    encoder = S * (2 * half + feed_forward + S * (keys + values))
+    asking = d * (keys + values)  # the projections of queries and output: multiply-adds a token
+    answering = asking * (config.num_kv_heads or config.num_heads) // config.num_heads
+    feed_forward = (3 if config.activation in GATED else 2) * d * config.d_ff
+    encoder = S * (asking + answering + feed_forward + S * (keys + values))
     # Cross-attention projects its keys and values from the source, the rest from the target.
-    decoder = T * (3 * half + feed_forward + (T + S) * (keys + values)) + S * half
+    decoder = T * (2 * asking + answering + feed_forward + (T + S) * (keys + values))
+    decoder += S * answering
     layers = config.num_decoder_layers or config.num_layers
     forward = config.num_layers * encoder + layers * decoder + T * d * config.vocab_size
     return 3.0 * 2 * forward

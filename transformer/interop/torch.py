@@ -34,7 +34,8 @@ def to_torch(model: Transformer) -> nn.Transformer:
         of ``model``. It has final norms only where ours has them. Biases that ours lacks are 0.
 
     Raises:
-        ValueError: if d_k, d_v or the scale of the scores is one that PyTorch's model cannot have.
+        ValueError: if the model has an option that PyTorch's cannot have: another d_k, d_v or scale
+            of the scores, shared keys and values, rotary positions, another norm, a gate.
 
     Paper: section 3.1
     """
@@ -47,6 +48,16 @@ def to_torch(model: Transformer) -> nn.Transformer:
     ):
         if value not in (None, only):
             raise ValueError(f"{name} must be {only:g} for torch.nn.Transformer, got {value:g}")
+    for name, holds, expected in (
+        ("num_kv_heads", c.num_kv_heads in (None, c.num_heads), c.num_heads),
+        ("positions", c.positions != "rotary", "added to the input"),
+        ("norm_kind", c.norm_kind == "layer", "'layer'"),
+        ("activation", c.activation in ACTIVATIONS, f"one of {[*ACTIVATIONS]}"),
+    ):
+        if not holds:
+            raise ValueError(
+                f"{name} must be {expected} for torch.nn.Transformer, got {getattr(c, name)!r}"
+            )
     options = dict(
         dim_feedforward=c.d_ff,
         activation=ACTIVATIONS[c.activation],

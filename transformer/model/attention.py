@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from transformer.model.positional import RotaryPositions
+
 
 def masked_softmax(
     scores: Float[Tensor, "*batch T S"], mask: Bool[Tensor, "..."] | None = None
@@ -149,9 +151,13 @@ class MultiHeadAttention(nn.Module):
         bias: add a bias to each projection. The equations have none; the published code had.
         dropout: probability of dropping an attention weight in training.
         scale: factor on the scores; 1 / sqrt(d_k) if None.
+        num_kv_heads: number of heads of keys and values, each shared by a group of query heads;
+            num_heads, one for each, if None. Not in the paper.
+        rotary: turns queries and keys in self-attention by their positions. Not in the paper.
 
     Raises:
-        ValueError: if ``d_k`` or ``d_v`` is None and d_model is not divisible by num_heads.
+        ValueError: if ``d_k`` or ``d_v`` is None and d_model is not divisible by num_heads, or if
+            num_heads is not divisible by num_kv_heads.
 
     Paper: section 3.2.2
     """
@@ -165,6 +171,8 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         dropout: float = 0.0,
         scale: float | None = None,
+        num_kv_heads: int | None = None,
+        rotary: RotaryPositions | None = None,
     ):
         super().__init__()
         if None in (d_k, d_v) and d_model % num_heads:
@@ -173,10 +181,16 @@ class MultiHeadAttention(nn.Module):
                 f"got d_model={d_model}, num_heads={num_heads}"
             )
         self.d_model, self.num_heads = d_model, num_heads
+        self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        if num_heads % self.num_kv_heads:
+            raise ValueError(
+                f"num_heads must be divisible by num_kv_heads, got {num_heads} and {num_kv_heads}"
+            )
         self.d_k = d_model // num_heads if d_k is None else d_k
         self.d_v = d_model // num_heads if d_v is None else d_v
-        self.dropout, self.scale = dropout, scale
-        self.sizes = [num_heads * self.d_k, num_heads * self.d_k, num_heads * self.d_v]
+        self.dropout, self.scale, self.rotary = dropout, scale, rotary
+        groups = self.num_kv_heads
+        self.sizes = [num_heads * self.d_k, groups * self.d_k, groups * self.d_v]
         self.in_projection = nn.Linear(d_model, sum(self.sizes), bias=bias)
         self.out_projection = nn.Linear(num_heads * self.d_v, d_model, bias=bias)
 
@@ -198,10 +212,31 @@ class MultiHeadAttention(nn.Module):
         Paper: sections 3.2.2 and 3.2.3
         """
         if memory is None:
-            query, key, value = map(self.split_heads, self.in_projection(x).split(self.sizes, -1))
+            query, key, value = self.project_self(x)
         else:
             query, (key, value) = self.project_query(x), self.project_memory(memory)
         return self.attend(query, key, value, mask, maps)
+
+    def project_self(
+        self, x: Float[Tensor, "B T d_model"], start: int = 0
+    ) -> tuple[
+        Float[Tensor, "B H T d_k"],
+        Float[Tensor, "B kv_heads T d_k"],
+        Float[Tensor, "B kv_heads T d_v"],
+    ]:
+        """Make queries, keys and values of all heads from one sequence: x W^Q, x W^K, x W^V.
+
+        Args:
+            x: the sequence.
+            start: position of its first vector; only rotary positions ask for it.
+
+        Paper: section 3.2.2
+        """
+        query, key, value = self.in_projection(x).split(self.sizes, -1)
+        query, key = self.split_heads(query), self.split_heads(key, self.num_kv_heads)
+        if self.rotary is not None:
+            query, key = self.rotary(query, start), self.rotary(key, start)
+        return query, key, self.split_heads(value, self.num_kv_heads)
 
     def project_query(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B H T d_k"]:
         """Make the queries of all heads: x W^Q.
@@ -212,19 +247,19 @@ class MultiHeadAttention(nn.Module):
 
     def project_memory(
         self, memory: Float[Tensor, "B S d_model"]
-    ) -> tuple[Float[Tensor, "B H S d_k"], Float[Tensor, "B H S d_v"]]:
+    ) -> tuple[Float[Tensor, "B kv_heads S d_k"], Float[Tensor, "B kv_heads S d_v"]]:
         """Make the keys and values of all heads: memory W^K and memory W^V.
 
         Paper: section 3.2.2
         """
         key, value = self._project(memory, slice(self.sizes[0], None)).split(self.sizes[1:], -1)
-        return self.split_heads(key), self.split_heads(value)
+        return self.split_heads(key, self.num_kv_heads), self.split_heads(value, self.num_kv_heads)
 
     def attend(
         self,
         query: Float[Tensor, "B H T d_k"],
-        key: Float[Tensor, "B H S d_k"],
-        value: Float[Tensor, "B H S d_v"],
+        key: Float[Tensor, "B kv_heads S d_k"],
+        value: Float[Tensor, "B kv_heads S d_v"],
         mask: Bool[Tensor, "..."] | None = None,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "B T d_model"]:
@@ -232,6 +267,9 @@ class MultiHeadAttention(nn.Module):
 
         Paper: section 3.2.2
         """
+        if self.num_kv_heads < self.num_heads:  # neighbouring query heads form a group
+            queries_a_key = self.num_heads // self.num_kv_heads
+            key, value = (each.repeat_interleave(queries_a_key, dim=1) for each in (key, value))
         dropout = self.dropout if self.training else 0.0
         if maps is None:
             heads = scaled_dot_product_attention(query, key, value, mask, dropout, self.scale)
@@ -242,12 +280,14 @@ class MultiHeadAttention(nn.Module):
             maps.append(weights)
         return self.out_projection(heads.transpose(1, 2).flatten(2))  # (B, T, H * d_v) -> d_model
 
-    def split_heads(self, x: Float[Tensor, "B T features"]) -> Float[Tensor, "B H T size"]:
+    def split_heads(
+        self, x: Float[Tensor, "B T features"], num_heads: int | None = None
+    ) -> Float[Tensor, "B H T size"]:
         """Cut the features of each position into one slice a head.
 
         Paper: section 3.2.2
         """
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        return x.unflatten(-1, (num_heads or self.num_heads, -1)).transpose(1, 2)
 
     def _project(self, x: Tensor, rows: slice) -> Tensor:
         bias = self.in_projection.bias

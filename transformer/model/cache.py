@@ -20,15 +20,15 @@ class LayerCache:
     Paper: not in the paper
     """
 
-    key: Float[Tensor, "rows H longest d_k"]
-    value: Float[Tensor, "rows H longest d_v"]
-    cross_key: Float[Tensor, "n H S d_k"]
-    cross_value: Float[Tensor, "n H S d_v"]
+    key: Float[Tensor, "rows kv_heads longest d_k"]
+    value: Float[Tensor, "rows kv_heads longest d_v"]
+    cross_key: Float[Tensor, "n kv_heads S d_k"]
+    cross_value: Float[Tensor, "n kv_heads S d_v"]
     length: int = 0
 
     def append(
-        self, key: Float[Tensor, "rows H 1 d_k"], value: Float[Tensor, "rows H 1 d_v"]
-    ) -> tuple[Float[Tensor, "rows H t d_k"], Float[Tensor, "rows H t d_v"]]:
+        self, key: Float[Tensor, "rows kv_heads 1 d_k"], value: Float[Tensor, "rows kv_heads 1 d_v"]
+    ) -> tuple[Float[Tensor, "rows kv_heads t d_k"], Float[Tensor, "rows kv_heads t d_v"]]:
         """Write the newest position in place and return all positions so far.
 
         Paper: not in the paper

@@ -7,9 +7,10 @@ import difflib
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from transformer.model.layers import Activation, NormPlacement
+from transformer.model.layers import Activation, NormKind, NormPlacement
 
-Positions = Literal["sinusoidal", "sinusoidal-t2t", "learned"]
+Positions = Literal["sinusoidal", "sinusoidal-t2t", "learned", "rotary", "none"]
+FirstInput = Literal["token", "zeros"]
 Sharing = Literal["three-way", "target", "none"]
 Init = Literal["fused", "separate", "glorot"]
 
@@ -44,6 +45,8 @@ class TransformerConfig:
         d_model: size of the vectors between sub-layers.
         d_ff: size of the feed-forward network's hidden layer.
         num_heads: number of heads h.
+        num_kv_heads: number of heads of keys and values, each shared by a group of query heads;
+            ``num_heads`` if None, as in the paper.
         d_k: size of a head's queries and keys; d_model / num_heads if None.
         d_v: size of a head's values; d_model / num_heads if None.
         num_layers: number of encoder layers N, and of decoder layers unless told otherwise.
@@ -51,12 +54,15 @@ class TransformerConfig:
         dropout: P_drop on each sub-layer's output and on the sum of embedding and position.
         attention_dropout: on attention weights. 0 in the paper's translation models.
         activation_dropout: on the feed-forward network's hidden layer. Not in the paper.
-        activation: "relu" as in the paper, "gelu" or "silu".
+        activation: "relu" as in the paper, "gelu" or "silu"; "swiglu" and "geglu" have a gate, a
+            third matrix of the feed-forward network.
         norm: "post" normalises after the residual sum, as in the paper; "pre" before each
             sub-layer, and once more at the end of each stack.
+        norm_kind: "layer" as in the paper, or "rms", which does not centre.
         final_norm: one more norm at the end of each stack; None adds it where ``norm`` needs it,
             which is "pre". True with "post" is what ``torch.nn.Transformer`` does.
-        positions: "sinusoidal" as in the paper, "sinusoidal-t2t" as in its code, or "learned".
+        positions: "sinusoidal" as in the paper, "sinusoidal-t2t" as in its code, "learned",
+            "rotary", which turns queries and keys of self-attention, or "none".
         max_length: longest sequence that learned positions can take. Sinusoids know no limit.
         attention_bias: biases on the attention's projections. The equations write none; the
             parameter counts of Table 3 need them.
@@ -66,6 +72,8 @@ class TransformerConfig:
         init: "fused" is Glorot-uniform with W^Q, W^K, W^V drawn as one matrix, as in the published
             code; "separate" draws them one by one; "glorot" also draws the embeddings so, which
             leaves them small against the positions.
+        first_input: what the decoder sees before the first token: "token" is the embedding of
+            ``bos_id``, "zeros" is a vector of zeros, as in the published code.
         layer_norm_eps: added to the variance; 1e-6 as in the published code.
         pad_id: id of padding.
         bos_id: id that begins a decoder input.
@@ -73,8 +81,8 @@ class TransformerConfig:
 
     Raises:
         ValueError: if a size is not positive, a rate is outside [0, 1), a name is unknown, two
-            special ids are equal, or d_model is not divisible by num_heads while d_k or d_v is
-            left open.
+            special ids are equal, d_model is not divisible by num_heads while d_k or d_v is
+            left open, num_heads not by num_kv_heads, or d_k odd with rotary positions.
 
     Paper: sections 3 and 6.2, Table 3
     """
@@ -83,6 +91,7 @@ class TransformerConfig:
     d_model: int = 512
     d_ff: int = 2048
     num_heads: int = 8
+    num_kv_heads: int | None = None
     d_k: int | None = None
     d_v: int | None = None
     num_layers: int = 6
@@ -92,6 +101,7 @@ class TransformerConfig:
     activation_dropout: float = 0.0
     activation: Activation = "relu"
     norm: NormPlacement = "post"
+    norm_kind: NormKind = "layer"
     final_norm: bool | None = None
     positions: Positions = "sinusoidal"
     max_length: int = 1024
@@ -99,6 +109,7 @@ class TransformerConfig:
     attention_scale: float | None = None
     sharing: Sharing = "three-way"
     init: Init = "fused"
+    first_input: FirstInput = "token"
     layer_norm_eps: float = 1e-6
     pad_id: int = 0
     bos_id: int = 1
@@ -107,7 +118,7 @@ class TransformerConfig:
     def __post_init__(self):
         for name in ("vocab_size", "d_model", "d_ff", "num_heads", "num_layers", "max_length"):
             self._require(name, getattr(self, name) >= 1, "at least 1")
-        for name in ("d_k", "d_v", "num_decoder_layers"):
+        for name in ("d_k", "d_v", "num_decoder_layers", "num_kv_heads"):
             value = getattr(self, name)
             self._require(name, value is None or value >= 1, "None or at least 1")
         for name in ("dropout", "attention_dropout", "activation_dropout"):
@@ -122,9 +133,11 @@ class TransformerConfig:
         choices = dict(
             activation=Activation,
             norm=NormPlacement,
+            norm_kind=NormKind,
             positions=Positions,
             sharing=Sharing,
             init=Init,
+            first_input=FirstInput,
         )
         for name, kind in choices.items():
             self._require(name, getattr(self, name) in get_args(kind), f"one of {get_args(kind)}")
@@ -133,6 +146,14 @@ class TransformerConfig:
                 f"d_model must be divisible by num_heads unless d_k and d_v are given: "
                 f"got d_model={self.d_model}, num_heads={self.num_heads}"
             )
+        if self.num_heads % (self.num_kv_heads or self.num_heads):
+            raise ValueError(
+                f"num_heads must be divisible by num_kv_heads, "
+                f"got {self.num_heads} and {self.num_kv_heads}"
+            )
+        d_k = self.d_k or self.d_model // self.num_heads
+        if self.positions == "rotary" and d_k % 2:
+            raise ValueError(f"d_k must be even for rotary positions, got {d_k}")
 
     def _require(self, name: str, holds: bool, expected: str):
         if not holds:

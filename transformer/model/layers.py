@@ -14,7 +14,22 @@ from transformer.model.attention import MultiHeadAttention
 from transformer.model.cache import LayerCache
 
 NormPlacement = Literal["post", "pre"]
-Activation = Literal["relu", "gelu", "silu"]
+NormKind = Literal["layer", "rms"]
+Activation = Literal["relu", "gelu", "silu", "swiglu", "geglu"]
+GATED = {"swiglu": F.silu, "geglu": F.gelu}  # the function that makes the gate
+
+
+def make_norm(kind: NormKind, d_model: int, eps: float = 1e-6) -> nn.Module:
+    """Make a norm: "layer" centres and divides by the spread, "rms" only divides by the size.
+
+    Args:
+        kind: "layer", as in the paper, or "rms".
+        d_model: size of a vector.
+        eps: added to the variance, or to the mean square, under the root.
+
+    Paper: section 3.1; "rms" is not in the paper (Zhang and Sennrich 2019)
+    """
+    return (nn.LayerNorm if kind == "layer" else nn.RMSNorm)(d_model, eps=eps)
 
 
 class PositionwiseFeedForward(nn.Module):
@@ -24,7 +39,8 @@ class PositionwiseFeedForward(nn.Module):
         d_model: size of input and output.
         d_ff: size of the hidden layer.
         dropout: on the hidden layer. Not in the paper, hence 0.
-        activation: "relu" gives Eq. (2).
+        activation: "relu" gives Eq. (2). "swiglu" and "geglu" multiply the hidden layer by a gate,
+            a third matrix with its own activation. Not in the paper.
 
     Paper: section 3.3, Eq. (2)
     """
@@ -36,14 +52,19 @@ class PositionwiseFeedForward(nn.Module):
         self.hidden = nn.Linear(d_model, d_ff)
         self.output = nn.Linear(d_ff, d_model)
         self.dropout = nn.Dropout(dropout)
-        self.activation: Callable[[Tensor], Tensor] = getattr(F, activation)
+        self.gate = nn.Linear(d_model, d_ff) if activation in GATED else None
+        self.activation: Callable[[Tensor], Tensor] = GATED.get(activation) or getattr(
+            F, activation
+        )
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
         """Compute max(0, x W_1 + b_1) W_2 + b_2.
 
         Paper: section 3.3, Eq. (2)
         """
-        return self.output(self.dropout(self.activation(self.hidden(x))))
+        if self.gate is None:
+            return self.output(self.dropout(self.activation(self.hidden(x))))
+        return self.output(self.dropout(self.activation(self.gate(x)) * self.hidden(x)))
 
 
 class Residual(nn.Module):
@@ -57,15 +78,21 @@ class Residual(nn.Module):
         dropout: P_drop.
         norm: "post" or "pre".
         eps: added to the variance under the root.
+        kind: "layer" or "rms", see :func:`make_norm`.
 
     Paper: sections 3.1 and 5.4
     """
 
     def __init__(
-        self, d_model: int, dropout: float, norm: NormPlacement = "post", eps: float = 1e-6
+        self,
+        d_model: int,
+        dropout: float,
+        norm: NormPlacement = "post",
+        eps: float = 1e-6,
+        kind: NormKind = "layer",
     ):
         super().__init__()
-        self.norm = nn.LayerNorm(d_model, eps=eps)
+        self.norm = make_norm(kind, d_model, eps)
         self.dropout = nn.Dropout(dropout)
         self.placement = norm
 
@@ -176,8 +203,8 @@ class DecoderLayer(nn.Module):
         """
 
         def attend_to_past(y: Tensor) -> Tensor:
-            key, value = cache.append(*self.self_attention.project_memory(y))
-            return self.self_attention.attend(self.self_attention.project_query(y), key, value)
+            query, key, value = self.self_attention.project_self(y, start=cache.length)
+            return self.self_attention.attend(query, *cache.append(key, value))
 
         def attend_to_source(y: Tensor) -> Tensor:
             # The beams of a sentence are so many queries to one and the same source, so its keys

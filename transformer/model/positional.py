@@ -75,11 +75,17 @@ class SinusoidalPositionalEncoding(nn.Module):
 
         Paper: section 3.5
         """
-        end = start + x.size(1)
+        return x + self.rows(start, start + x.size(1)).to(x.dtype)
+
+    def rows(self, start: int, end: int) -> Float[Tensor, "positions d_model"]:
+        """Return the encodings of positions start .. end - 1.
+
+        Paper: section 3.5
+        """
         if end > len(self.table):
-            longer = sinusoidal_table(2 * end, x.size(-1), self.layout)
+            longer = sinusoidal_table(2 * end, self.table.size(1), self.layout)
             self.table = longer.to(self.table)
-        return x + self.table[start:end].to(x.dtype)
+        return self.table[start:end]
 
 
 class LearnedPositionalEmbedding(nn.Module):
@@ -110,3 +116,56 @@ class LearnedPositionalEmbedding(nn.Module):
         if end > length:
             raise ValueError(f"sequence of {end} positions, but only {length} were learned")
         return x + self.embedding.weight[start:end].to(x.dtype)
+
+
+class RotaryPositions(nn.Module):
+    """Turn queries and keys by angles that grow with their position; add nothing to the input.
+
+    A pair of features is a point in the plane. At position p it is turned by p times the pair's
+    frequency, and these are the frequencies of the sinusoids. The product of a turned query and a
+    turned key depends on the distance between them alone.
+
+    Args:
+        size: of a query or key, d_k. Even.
+        length: positions to prepare in advance.
+
+    Raises:
+        ValueError: if ``size`` is odd: a feature without a partner cannot be turned.
+
+    Paper: not in the paper (Su et al. 2021); the angles are those of section 3.5
+    """
+
+    def __init__(self, size: int, length: int = 1024):
+        super().__init__()
+        if size % 2:
+            raise ValueError(f"size must be even for rotary positions, got {size}")
+        self.sinusoids = SinusoidalPositionalEncoding(size, length)
+
+    def forward(
+        self, x: Float[Tensor, "*batch T size"], start: int = 0
+    ) -> Float[Tensor, "*batch T size"]:
+        """Turn the vectors at positions start .. start + T - 1.
+
+        Paper: not in the paper
+        """
+        table = self.sinusoids.rows(start, start + x.size(-2)).to(x.dtype)
+        sine, cosine = table[:, 0::2], table[:, 1::2]
+        first, second = x[..., 0::2], x[..., 1::2]
+        turned = first * cosine - second * sine, first * sine + second * cosine
+        return torch.stack(turned, dim=-1).flatten(-2)
+
+
+class NoPositions(nn.Module):
+    """Add nothing: the model sees a bag of tokens, or learns of their order in another way.
+
+    Paper: not in the paper (section 3.5 says why it adds something)
+    """
+
+    def forward(
+        self, x: Float[Tensor, "B T d_model"], start: int = 0
+    ) -> Float[Tensor, "B T d_model"]:
+        """Return ``x`` as it is.
+
+        Paper: not in the paper
+        """
+        return x

@@ -17,9 +17,20 @@ from transformer.model.cache import DecodingState, LayerCache
 from transformer.model.config import TransformerConfig
 from transformer.model.embedding import TokenEmbedding
 from transformer.model.hub import HubModel
-from transformer.model.layers import DecoderLayer, EncoderLayer, PositionwiseFeedForward, Residual
+from transformer.model.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    PositionwiseFeedForward,
+    Residual,
+    make_norm,
+)
 from transformer.model.masks import causal_mask, padding_mask
-from transformer.model.positional import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
+from transformer.model.positional import (
+    LearnedPositionalEmbedding,
+    NoPositions,
+    RotaryPositions,
+    SinusoidalPositionalEncoding,
+)
 
 
 @dataclass
@@ -63,21 +74,28 @@ class Transformer(nn.Module, HubModel):
         self.target_positions = (
             self._positions() if config.positions == "learned" else self.positions
         )
+        d_k = config.d_k or d // config.num_heads
+        self.rotary = RotaryPositions(d_k) if config.positions == "rotary" else None
         self.dropout = nn.Dropout(config.dropout)
 
         num_decoder_layers = config.num_decoder_layers or config.num_layers
         self.encoder = nn.ModuleList(
-            EncoderLayer(self._attention(), self._feed_forward(), self._residual)
+            EncoderLayer(self._attention(self.rotary), self._feed_forward(), self._residual)
             for _ in range(config.num_layers)
         )
         self.decoder = nn.ModuleList(
-            DecoderLayer(self._attention(), self._attention(), self._feed_forward(), self._residual)
+            DecoderLayer(
+                self._attention(self.rotary),
+                self._attention(),  # source and target positions are no distance apart
+                self._feed_forward(),
+                self._residual,
+            )
             for _ in range(num_decoder_layers)
         )
         # Post-norm ends each stack with a norm already; pre-norm has to add one.
         final = config.norm == "pre" if config.final_norm is None else config.final_norm
-        self.encoder_norm = nn.LayerNorm(d, eps=config.layer_norm_eps) if final else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(d, eps=config.layer_norm_eps) if final else nn.Identity()
+        self.encoder_norm = self._norm() if final else nn.Identity()
+        self.decoder_norm = self._norm() if final else nn.Identity()
 
         self.checkpoint_activations = False  # set by training when memory is short
         self.reset_parameters()
@@ -151,7 +169,7 @@ class Transformer(nn.Module, HubModel):
         """
         source_mask = padding_mask(source, self.config.pad_id)
         target_mask = self.target_mask(target)
-        x = self.dropout(self.target_positions(self._target_embedding(target)))
+        x = self.dropout(self.target_positions(self._embed_target(target)))
         for layer in self.decoder:
             x = self._run(layer, x, memory, target_mask, source_mask, self_maps, cross_maps)
         return self.decoder_norm(x)
@@ -213,7 +231,7 @@ class Transformer(nn.Module, HubModel):
         layers = []
         for layer in self.decoder:
             cross_key, cross_value = layer.cross_attention.project_memory(memory)
-            rows, heads = len(source) * beam_size, c.num_heads
+            rows, heads = len(source) * beam_size, cross_key.size(1)
             key = cross_key.new_empty(rows, heads, max_length, cross_key.size(-1))
             value = cross_value.new_empty(rows, heads, max_length, cross_value.size(-1))
             layers.append(LayerCache(key, value, cross_key, cross_value))
@@ -230,7 +248,7 @@ class Transformer(nn.Module, HubModel):
 
         Paper: section 3.1 (auto-regressive generation)
         """
-        x = self._target_embedding(tokens[:, None])
+        x = self._embed_target(tokens[:, None])
         x = self.target_positions(x, start=state.position)
         for layer, cache in zip(self.decoder, state.layers, strict=True):
             x = layer.step(x, cache, state.source_mask)
@@ -261,7 +279,7 @@ class Transformer(nn.Module, HubModel):
                 nn.init.xavier_uniform_(module.weight)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-            elif isinstance(module, nn.LayerNorm):
+            elif isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
                 module.reset_parameters()
             elif isinstance(module, TokenEmbedding) and self.config.init == "glorot":
                 nn.init.xavier_uniform_(module.weight)
@@ -279,19 +297,29 @@ class Transformer(nn.Module, HubModel):
     def _target_embedding(self) -> TokenEmbedding:
         return self.embedding if self.config.sharing == "three-way" else self.target_embedding
 
+    def _embed_target(self, target: Int[Tensor, "B T"]) -> Float[Tensor, "B T d_model"]:
+        x = self._target_embedding(target)
+        if self.config.first_input == "zeros":
+            x = x.masked_fill((target == self.config.bos_id).unsqueeze(-1), 0.0)
+        return x
+
     def _run(self, layer: nn.Module, *inputs: Any) -> Tensor:
         if self.checkpoint_activations and self.training:
             return checkpoint(layer, *inputs, use_reentrant=False)
         return layer(*inputs)
 
-    def _positions(self) -> SinusoidalPositionalEncoding | LearnedPositionalEmbedding:
+    def _positions(
+        self,
+    ) -> SinusoidalPositionalEncoding | LearnedPositionalEmbedding | NoPositions:
         c = self.config
+        if c.positions in ("rotary", "none"):
+            return NoPositions()
         if c.positions == "learned":
             return LearnedPositionalEmbedding(c.d_model, c.max_length)
         layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
         return SinusoidalPositionalEncoding(c.d_model, c.max_length, layout)
 
-    def _attention(self) -> MultiHeadAttention:
+    def _attention(self, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
         c = self.config
         return MultiHeadAttention(
             c.d_model,
@@ -301,6 +329,8 @@ class Transformer(nn.Module, HubModel):
             bias=c.attention_bias,
             dropout=c.attention_dropout,
             scale=c.attention_scale,
+            num_kv_heads=c.num_kv_heads,
+            rotary=rotary,
         )
 
     def _feed_forward(self) -> PositionwiseFeedForward:
@@ -309,4 +339,7 @@ class Transformer(nn.Module, HubModel):
 
     def _residual(self) -> Residual:
         c = self.config
-        return Residual(c.d_model, c.dropout, c.norm, c.layer_norm_eps)
+        return Residual(c.d_model, c.dropout, c.norm, c.layer_norm_eps, c.norm_kind)
+
+    def _norm(self) -> nn.Module:
+        return make_norm(self.config.norm_kind, self.config.d_model, self.config.layer_norm_eps)
