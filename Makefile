@@ -20,7 +20,7 @@ SOURCES := $(shell find book/. notebooks/. transformer/. \
 export OMP_NUM_THREADS ?= 1
 unexport MPLBACKEND
 
-.PHONY: help book test unit notebooks verify smoke check lint bench gpu table3 clean
+.PHONY: help book test unit notebooks verify smoke check lint links bench gpu table3 clean
 
 help:
 	@echo "make book       build the book and say where to open it"
@@ -31,6 +31,7 @@ help:
 	@echo "make check      build the book and check its pages"
 	@echo "make notebooks  execute every notebook in place"
 	@echo "make lint       ruff"
+	@echo "make links      ask every outside link of the book whether it is still there"
 	@echo "make bench      compare the speed with two peers (installs transformers)"
 	@echo "make gpu        record the runs that are missing or stale, best first: MINUTES=25 JOBS=4"
 	@echo "                DATA_DIR=... PRESETS=\"...\" SEEDS=\"1 2\"; LIST=1 only shows the plan"
@@ -80,6 +81,9 @@ notebooks: $(INSTALLED)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
+
+links: $(INSTALLED)
+	$(BIN)/jupyter-book build . --builder linkcheck
 
 bench: $(INSTALLED)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[bench]"

@@ -14,6 +14,8 @@ SIZES = [
     dict(d_k=5, d_v=12),
     dict(num_decoder_layers=3),
     dict(sharing="none", norm="pre"),
+    dict(num_kv_heads=1, activation="swiglu"),
+    dict(num_kv_heads=1, d_k=5, d_v=12, num_decoder_layers=3),
 ]
 
 

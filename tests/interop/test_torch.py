@@ -112,7 +112,18 @@ def test_each_rate_of_dropout_reaches_its_place():
     assert (config.dropout, config.attention_dropout, config.activation_dropout) == (0.1, 0.2, 0.3)
 
 
-@pytest.mark.parametrize("changes", [dict(d_k=3), dict(d_v=5), dict(attention_scale=1.0)])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(d_k=3),
+        dict(d_v=5),
+        dict(attention_scale=1.0),
+        dict(num_kv_heads=1),
+        dict(positions="rotary"),
+        dict(norm_kind="rms"),
+        dict(activation="swiglu"),
+    ],
+)
 def test_what_theirs_cannot_have_is_refused(changes):
     (name,) = changes
     with pytest.raises(ValueError, match=f"{name} must be .* got"):
