@@ -20,7 +20,7 @@ SOURCES := $(shell find book/. notebooks/. transformer/. \
 export OMP_NUM_THREADS ?= 1
 unexport MPLBACKEND
 
-.PHONY: help book test unit notebooks verify smoke check lint links bench gpu table3 clean
+.PHONY: help book test unit notebooks verify smoke check browser lint links bench gpu table3 clean
 
 help:
 	@echo "make book       build the book and say where to open it"
@@ -30,6 +30,7 @@ help:
 	@echo "make smoke      run the training notebook with the preset 'smoke'"
 	@echo "make check      build the book and check its pages"
 	@echo "make notebooks  execute every notebook in place"
+	@echo "make browser    open every page in Chromium: phone and desk, light and dark"
 	@echo "make lint       ruff"
 	@echo "make links      ask every outside link of the book whether it is still there"
 	@echo "make bench      compare the speed with two peers (installs transformers)"
@@ -60,7 +61,7 @@ book: $(BUILT)
 	@echo "  file://$(CURDIR)/_build/html/index.html"
 
 # The unit tests come last, so that their summary closes the log.
-test: check verify smoke unit
+test: check browser verify smoke unit
 
 unit: $(INSTALLED)
 	$(PY) -m pytest -q -n $(WORKERS) tests
@@ -75,6 +76,14 @@ smoke: $(INSTALLED)
 
 check: $(BUILT)
 	$(PY) tools/check_book.py _build/html
+
+# Debian's Chromium is installed where there is none and we may; elsewhere it is named and missed.
+browser: $(BUILT)
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+		command -v google-chrome >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 && \
+		  apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
+		{ echo "The pages are tested in Chromium. Install it: apt install chromium"; exit 1; }
+	BOOK_HTML=_build/html $(PY) -m pytest -q -n $(WORKERS) tests/browser
 
 notebooks: $(INSTALLED)
 	$(PY) tools/execute_notebooks.py

@@ -40,7 +40,7 @@ def test_every_box_leads_to_a_chapter_and_to_something_in_the_package(tree):
     for chapter, api in zip(links[::2], links[1::2], strict=True):
         assert chapter.removesuffix(".html") in CHAPTERS | PLANNED
         page, name = api.split("#")
-        assert page == "../book/api.html" and resolve(name) is not None
+        assert page == "../book/api/model.html" and resolve(name) is not None
     for box in BOXES:
         assert resolve(box.api) is not None and box.api.endswith(box.label)
     assert POSITIONS[0].endswith(POSITIONS[1])

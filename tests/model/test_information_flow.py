@@ -4,7 +4,9 @@ import pytest
 import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
+
+from transformer.model.positional import NoPositions
 
 NORMS = pytest.mark.parametrize("norm", ["post", "pre"])
 
@@ -108,11 +110,6 @@ def test_another_pad_id_is_honoured(make_model, make_ids):
     outputs = usual(source, target), other(*exchanged)
     torch.testing.assert_close(outputs[0][0], outputs[1][0])
     torch.testing.assert_close(outputs[0][1, :3], outputs[1][1, :3])
-
-
-class NoPositions(nn.Module):
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        return x
 
 
 @NORMS

@@ -279,7 +279,7 @@ def _link(href: str, label: str, content: str) -> str:
 
 
 def _api(name: str, label: str, text: str) -> str:
-    return _link(f"../book/api.html#{name}", f"{label} in the API reference", text)
+    return _link(f"../book/api/model.html#{name}", f"{label} in the API reference", text)
 
 
 def _chapter(chapter: str, title: str, content: str) -> str:

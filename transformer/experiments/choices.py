@@ -47,7 +47,7 @@ class Choice:
         return base.with_changes(**changes)
 
 
-def _schedule(rate: float, warmup: float) -> Callable[[Preset], dict[str, Any]]:
+def _schedule(rate: int | float, warmup: int | float) -> Callable[[Preset], dict[str, Any]]:
     def changes(base: Preset) -> dict[str, Any]:
         training = base.training
         return dict(
@@ -118,7 +118,7 @@ CHOICES: dict[str, Choice] = {
     "together": Choice("all of these with pre-norm, but GELU", "later", _together),
 }  # fmt: skip
 
-#: The scale of the recorded runs: that of Table 3 in small, with a third seed.
+#: The scale of the recorded runs, that of Table 3 in small.
 SCALE: Scale = SCALES["table-3-small"]
 
 #: The seeds of the recorded runs.

@@ -20,22 +20,9 @@ from transformer.data.batching import Batch
 from transformer.experiments.peeking import PeekingTransformer
 from transformer.experiments.properties import Shift, shift_right
 from transformer.model.config import TransformerConfig
+from transformer.model.positional import NoPositions
 from transformer.model.transformer import Transformer
 from transformer.training.loss import TranslationLoss
-
-
-class NoPositions(nn.Module):
-    """Stands where the positional encoding stands, and adds nothing.
-
-    Paper: section 3.5 (without positions no order)
-    """
-
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """Return ``x``.
-
-        Paper: section 3.5
-        """
-        return x
 
 
 @dataclass(frozen=True)
@@ -128,7 +115,7 @@ def memorise(
     rate: float = 5e-3,
     shift: Shift = shift_right,
 ) -> np.ndarray:
-    """Train on one and the same batch, and return the loss of each step, in nats a token.
+    """Train on one and the same batch, and return the losses, in nats a token.
 
     Args:
         model: trained in place, and left in evaluation mode.
@@ -136,6 +123,9 @@ def memorise(
         steps: optimiser steps.
         rate: the constant learning rate.
         shift: makes the decoder's input from the labels.
+
+    Returns:
+        The loss of each step, of shape (steps,).
 
     Paper: not in the paper
     """

@@ -8,7 +8,7 @@ Paper: section 4, Table 1
 
 import math
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ def multiply_adds(layer: nn.Module, x: Tensor) -> dict[str, int]:
 
     Args:
         layer: what to run.
-        x: its input.
+        x: its input, of any shape that it takes.
 
     Returns:
         The number for each kind of operation: "addmm" is a product with weights, "bmm" one
@@ -70,7 +70,7 @@ def sequential_steps(layer: Callable[[Tensor], Tensor], x: Tensor, sums: bool = 
 
     Args:
         layer: what to run. Attention must write its weights out, so that its operations are seen.
-        x: its input.
+        x: its input, of any shape that it takes.
         sums: False takes an operation on tensors as one step, as Table 1 does. True lets an
             addition take two numbers: then a sum of m products takes 1 + log2(m) steps (rounded
             up), and a softmax over m numbers 2 log2(m) + 2.
@@ -104,6 +104,21 @@ class _Memory(TorchDispatchMode):
         self.now -= self.alive.pop(storage, 0)
 
 
+def peak_bytes(call: Callable[[], object], known: Iterable[Tensor] = ()) -> int:
+    """Measure the most bytes that tensors take at one time during a call.
+
+    Args:
+        call: what to run. Whatever it makes counts until it is released, gradients included.
+        known: tensors that were there before, such as weights and inputs, of any shape. They are
+            left out.
+
+    Paper: not in the paper, whose Table 1 has no column for memory
+    """
+    with _Memory({_storage(tensor) for tensor in known}) as memory:
+        call()
+    return memory.peak
+
+
 def peak_memory(layer: nn.Module, x: Tensor, backward: bool = True) -> int:
     """Measure the most bytes that tensors take at one time during a pass.
 
@@ -113,23 +128,26 @@ def peak_memory(layer: nn.Module, x: Tensor, backward: bool = True) -> int:
 
     Args:
         layer: what to run.
-        x: its input.
+        x: its input, of any shape that it takes.
         backward: also compute the gradients of input and weights, as in training.
 
     Paper: not in the paper, whose Table 1 has no column for memory
     """
     x = x.detach().requires_grad_(backward)
-    known = {tensor.untyped_storage()._cdata for tensor in (x, *layer.parameters())}
     gradients = [parameter.grad for parameter in layer.parameters()]
     layer.zero_grad(set_to_none=True)
-    with torch.set_grad_enabled(backward), _Memory(known) as memory:
+
+    def run() -> None:
         if backward:
             layer(x).sum().backward()
         else:
             layer(x)
+
+    with torch.set_grad_enabled(backward):
+        peak = peak_bytes(run, (x, *layer.parameters()))
     for parameter, gradient in zip(layer.parameters(), gradients, strict=True):
         parameter.grad = gradient
-    return memory.peak
+    return peak
 
 
 def _tensors(tree: Any) -> Iterator[Tensor]:

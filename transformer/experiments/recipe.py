@@ -141,7 +141,8 @@ class Training:
     """What a training leaves behind.
 
     Args:
-        losses: of each step, in nats a token, smoothing included.
+        losses: of each step, in nats a token, smoothing included; this and the next two have the
+            shape (steps,).
         gradients: norm of the gradient of each step, before clipping.
         moves: by how much a step changed the weights, in units of its learning rate (root of the
             mean square over all weights).

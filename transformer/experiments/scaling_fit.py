@@ -81,8 +81,11 @@ def local_exponents(
     """Return the exponent between each size and the next: a power law gives the same everywhere.
 
     Args:
-        sizes: growing, above 0.
+        sizes: growing, above 0, of shape (n,).
         costs: one for each size, above 0.
+
+    Returns:
+        The exponents, of shape (n - 1,).
 
     Paper: not in the paper
     """
@@ -133,7 +136,7 @@ def crossover(
     """Find the size from which on the first costs more than the second, to the end of the range.
 
     Args:
-        sizes: growing, above 0.
+        sizes: growing, above 0, of shape (n,).
         first: its cost at each size, above 0.
         second: likewise.
 

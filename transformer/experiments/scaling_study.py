@@ -56,7 +56,7 @@ def cpu_seconds(layer: nn.Module, x: Tensor) -> float:
 
     Args:
         layer: what to run.
-        x: its input.
+        x: its input, of any shape that it takes.
 
     Returns:
         The mean of as many calls as take some milliseconds, after one that is not timed.
@@ -112,7 +112,7 @@ def allocator_peak(layer: nn.Module, x: Tensor) -> int:
 
     Args:
         layer: what to run, on a CPU.
-        x: its input.
+        x: its input, of any shape that it takes.
 
     Paper: not in the paper
     """

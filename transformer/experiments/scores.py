@@ -88,7 +88,7 @@ class ScoredAttention(MultiHeadAttention):
         key: Float[Tensor, "B H S d_k"],
         value: Float[Tensor, "B H S d_v"],
         mask: Bool[Tensor, "..."] | None = None,
-        maps: list[Tensor] | None = None,
+        maps: list[Float[Tensor, "B H T S"]] | None = None,
     ) -> Float[Tensor, "B T d_model"]:
         """Attend in every head by the score, concatenate the heads and mix them.
 

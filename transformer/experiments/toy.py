@@ -102,7 +102,7 @@ def train_toy(
     warmup_steps: int = 100,
     epsilon: float = 0.0,
 ) -> np.ndarray:
-    """Train a model on fresh pairs and return the loss of each step, in nats a token.
+    """Train a model on fresh pairs and return the losses, in nats a token.
 
     Args:
         model: trained in place, and left in evaluation mode.
@@ -114,6 +114,9 @@ def train_toy(
             Eq. (3).
         warmup_steps: of Eq. (3).
         epsilon: label smoothing.
+
+    Returns:
+        The loss of each step, of shape (steps,).
 
     Paper: section 5
     """

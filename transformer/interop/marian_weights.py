@@ -24,8 +24,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from transformer.interop.marian_names import coordinate_order, stack_names
 from transformer.model.config import TransformerConfig
-from transformer.model.layers import DecoderLayer, EncoderLayer
 from transformer.model.positional import sinusoidal_table
 from transformer.model.transformer import Transformer
 
@@ -66,13 +66,10 @@ def convert(
     Paper: section 3
     """
     model = Transformer(config)
-    half = (config.d_model + 1) // 2  # sines come first, and one more of them if d_model is odd
-    order = torch.arange(config.d_model)
-    order[0::2], order[1::2] = order[:half].clone(), order[half:].clone()
-    weights = _Weights(dict(tensors), order)
-    for stack, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
-        for number, layer in enumerate(layers):
-            _fill_layer(layer, weights, f"model.{stack}.layers.{number}")
+    weights = _Weights(dict(tensors), coordinate_order(config.d_model))
+    parameters = dict(model.named_parameters())
+    for pair in stack_names(len(model.encoder), len(model.decoder)):
+        weights.put(pair.of(parameters[pair.ours]), pair.theirs, pair.rows, pair.columns)
     _fill_vocabulary(model, weights, settings)
     for stack in ("encoder", "decoder"):
         _require_sinusoids(weights, f"model.{stack}.embed_positions.weight")
@@ -98,11 +95,6 @@ class _Weights:
         ours.copy_(theirs[:, self.order] if columns else theirs)
         del self.tensors[name]
 
-    def put_affine(self, ours: nn.Module, name: str, rows: bool, columns: bool = False) -> None:
-        """Copy weight and bias of a linear layer or a norm."""
-        self.put(ours.weight, f"{name}.weight", rows, columns)
-        self.put(ours.bias, f"{name}.bias", rows)
-
     def matrix(self, num_rows: int, *names: str) -> Float[Tensor, "V d_model"]:
         """The first of ``names`` that is there; it stays, as another matrix may be the same."""
         name = next((name for name in names if name in self.tensors), names[0])
@@ -116,28 +108,6 @@ class _Weights:
             expected, got = tuple(shape), tuple(found.shape)
             raise ValueError(f"{name} must be {expected} by config.json, got {got}")
         return found
-
-
-def _fill_layer(ours: EncoderLayer | DecoderLayer, weights: _Weights, name: str) -> None:
-    blocks = [("self_attn", ours.self_attention, ours.self_attention_residual)]
-    if isinstance(ours, DecoderLayer):
-        blocks.append(("encoder_attn", ours.cross_attention, ours.cross_attention_residual))
-    for block, attention, residual in blocks:
-        whole = attention.in_projection
-        parts = zip(
-            "qkv",
-            whole.weight.split(attention.sizes),
-            whole.bias.split(attention.sizes),
-            strict=True,
-        )
-        for letter, weight, bias in parts:
-            weights.put(weight, f"{name}.{block}.{letter}_proj.weight", columns=True)
-            weights.put(bias, f"{name}.{block}.{letter}_proj.bias")
-        weights.put_affine(attention.out_projection, f"{name}.{block}.out_proj", rows=True)
-        weights.put_affine(residual.norm, f"{name}.{block}_layer_norm", rows=True)
-    weights.put_affine(ours.feed_forward.hidden, f"{name}.fc1", rows=False, columns=True)
-    weights.put_affine(ours.feed_forward.output, f"{name}.fc2", rows=True)
-    weights.put_affine(ours.feed_forward_residual.norm, f"{name}.final_layer_norm", rows=True)
 
 
 def _fill_vocabulary(model: Transformer, weights: _Weights, settings: Mapping[str, Any]) -> None:

@@ -199,7 +199,7 @@ class MultiHeadAttention(nn.Module):
         x: Float[Tensor, "B T d_model"],
         memory: Float[Tensor, "B S d_model"] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
-        maps: list[Tensor] | None = None,
+        maps: list[Float[Tensor, "B H T S"]] | None = None,
     ) -> Float[Tensor, "B T d_model"]:
         """Let each position of ``x`` attend to ``memory``, or to ``x`` itself if it is None.
 
@@ -261,7 +261,7 @@ class MultiHeadAttention(nn.Module):
         key: Float[Tensor, "B kv_heads S d_k"],
         value: Float[Tensor, "B kv_heads S d_v"],
         mask: Bool[Tensor, "..."] | None = None,
-        maps: list[Tensor] | None = None,
+        maps: list[Float[Tensor, "B H T S"]] | None = None,
     ) -> Float[Tensor, "B T d_model"]:
         """Attend in every head, concatenate the heads and mix them: Concat(head_1..head_h) W^O.
 

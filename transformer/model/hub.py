@@ -3,10 +3,25 @@
 Paper: not in the paper
 """
 
-from typing import Any
+import math
+import os
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from huggingface_hub import PyTorchModelHubMixin
+import torch
+from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
+from huggingface_hub.errors import EntryNotFoundError
 from safetensors import SafetensorError
+from safetensors.torch import save_model
+
+from transformer.model.weight_file import CHECKSUM, checksum, read_weight_file, stored_shapes
+
+WEIGHTS = "model.safetensors"
+
+# Of buffers that are computed, such as a table of positions; nothing in a file vouches for them.
+_MOST_BUFFER_BYTES = 1 << 30
 
 
 class HubModel(
@@ -18,23 +33,115 @@ class HubModel(
     """Gives a model ``save_pretrained``, ``from_pretrained`` and ``push_to_hub``.
 
     They come from the Hub's mixin: weights as safetensors, configuration as JSON. Its defaults are
-    made strict here: weights that are missing or left over are an error, and so is a pickle.
+    made strict here: weights that are missing, left over or damaged are an error, so is a pickle,
+    and so is a configuration of a larger model than the weights fill, before memory is asked for.
 
     Paper: not in the paper
     """
 
     @classmethod
+    def from_pretrained(cls, name_or_path: str | Path, **options: Any) -> Any:
+        """Load a model from a folder, or from the Hub by its id "owner/name".
+
+        Args:
+            name_or_path: the folder or id.
+            options: of the Hub's ``from_pretrained``, such as ``revision``.
+
+        Raises:
+            FileNotFoundError: if there is no such model.
+            ValueError: if a file is damaged, or the weights do not fit the configuration.
+
+        Paper: not in the paper
+        """
+        try:
+            return super().from_pretrained(name_or_path, **options)
+        except (ValueError, OSError):
+            raise
+        except Exception as error:  # whatever a strange config.json does to the mixin
+            reason = " ".join(str(error).split())[:300]
+            raise ValueError(
+                f"config.json of {str(name_or_path)!r} is not ours: {reason}"
+            ) from None
+
+    @classmethod
     def _from_pretrained(cls, *, strict: bool = True, **options: Any) -> Any:
         # The mixin's own default lets missing and unknown weights pass in silence.
         try:
+            _require_types(options.get("config"))
+            if strict:
+                _require_fitting(cls, options.get("config"), _weight_file(options))
             return super()._from_pretrained(strict=strict, **options)
-        except (RuntimeError, KeyError, SafetensorError) as error:
+        except (RuntimeError, TypeError, KeyError, OverflowError, SafetensorError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(
                 f"the weights in {options.get('model_id')!r} do not fit its configuration: {reason}"
             ) from None
 
     @classmethod
+    def _load_as_safetensor(cls, model: Any, model_file: str, *options: Any) -> Any:
+        read_weight_file(model_file)
+        return super()._load_as_safetensor(model, model_file, *options)
+
+    @classmethod
     def _load_as_pickle(cls, *_: Any) -> Any:
         # Where there are no safetensors, the mixin's own default opens a pickle.
         raise ValueError("no model.safetensors found; weights in a pickle are not read")
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        weights = self.state_dict()
+        # Of tensors that share memory one is stored, and which one is the library's choice.
+        alone = len({tensor.data_ptr() for tensor in weights.values()}) == len(weights)
+        metadata = {CHECKSUM: checksum(weights)} if alone else None
+        save_model(self, str(Path(save_directory) / WEIGHTS), metadata)
+
+
+def _weight_file(options: dict[str, Any]) -> str:
+    if os.path.isdir(options["model_id"]):
+        return os.path.join(options["model_id"], WEIGHTS)
+    names = ("revision", "cache_dir", "force_download", "local_files_only", "token")
+    where = {name: options[name] for name in names}
+    try:
+        return hf_hub_download(repo_id=options["model_id"], filename=WEIGHTS, **where)
+    except EntryNotFoundError:
+        return HubModel._load_as_pickle()
+
+
+def _require_types(config: Any) -> None:
+    """Raise ValueError if a field of a configuration from a file is not of its type."""
+    if not is_dataclass(config):
+        raise ValueError(f"config.json must hold a model's configuration, got {config!r:.60}")
+    hints = get_type_hints(type(config))
+    for field in fields(config):
+        value, hint = getattr(config, field.name), hints[field.name]
+        kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        if not any(_is_of(value, kind) for kind in kinds):
+            raise ValueError(f"{field.name} must be of type {field.type}, got {value!r:.60}")
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if kind is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    return value is None if kind is NoneType else type(value) is kind
+
+
+def _require_fitting(cls: type, config: Any, weights: str) -> None:
+    """Raise RuntimeError if the model would be larger than its weights, without making it."""
+    if not os.path.isfile(weights):
+        raise FileNotFoundError(f"no weights at {weights}")
+    shapes = stored_shapes(weights)
+    stored = sum(map(math.prod, shapes.values()))
+    for name in (field.name for field in fields(config)):
+        value = getattr(config, name)
+        most = len(shapes) if name.endswith("layers") else stored
+        if type(value) is int and name != "max_length" and value > most:
+            raise RuntimeError(f"{name} is {value}, more than they have place for")
+    with torch.device("meta"):  # shapes without memory
+        model = cls(config)
+    needed = sum(tensor.numel() for tensor in model.state_dict().values())
+    if needed > stored:
+        raise RuntimeError(f"{needed:,} numbers are needed, the file holds {stored:,}")
+    tables = sum(buffer.numel() * buffer.element_size() for buffer in model.buffers())
+    if tables > _MOST_BUFFER_BYTES:
+        raise RuntimeError(f"max_length {config.max_length} takes {tables:,} bytes for positions")

@@ -134,7 +134,7 @@ class EncoderLayer(nn.Module):
         self,
         x: Float[Tensor, "B S d_model"],
         mask: Bool[Tensor, "..."] | None = None,
-        maps: list[Tensor] | None = None,
+        maps: list[Float[Tensor, "B H S S"]] | None = None,
     ) -> Float[Tensor, "B S d_model"]:
         """Run the layer; ``maps`` collects the attention weights if it is a list.
 
@@ -176,8 +176,8 @@ class DecoderLayer(nn.Module):
         memory: Float[Tensor, "B S d_model"],
         target_mask: Bool[Tensor, "..."] | None = None,
         source_mask: Bool[Tensor, "..."] | None = None,
-        self_maps: list[Tensor] | None = None,
-        cross_maps: list[Tensor] | None = None,
+        self_maps: list[Float[Tensor, "B H T T"]] | None = None,
+        cross_maps: list[Float[Tensor, "B H T S"]] | None = None,
     ) -> Float[Tensor, "B T d_model"]:
         """Run the layer on all positions at once, as in training.
 

@@ -120,7 +120,9 @@ class Transformer(nn.Module, HubModel):
         return self.decode(target, self.encode(source), source)
 
     def encode(
-        self, source: Int[Tensor, "B S"], maps: list[Tensor] | None = None
+        self,
+        source: Int[Tensor, "B S"],
+        maps: list[Float[Tensor, "B H S S"]] | None = None,
     ) -> Float[Tensor, "B S d_model"]:
         """Turn source ids into one vector a position, the decoder's memory.
 
@@ -158,8 +160,8 @@ class Transformer(nn.Module, HubModel):
         target: Int[Tensor, "B T"],
         memory: Float[Tensor, "B S d_model"],
         source: Int[Tensor, "B S"],
-        self_maps: list[Tensor] | None = None,
-        cross_maps: list[Tensor] | None = None,
+        self_maps: list[Float[Tensor, "B H T T"]] | None = None,
+        cross_maps: list[Float[Tensor, "B H T S"]] | None = None,
     ) -> Float[Tensor, "B T d_model"]:
         """Run the decoder without its output projection.
 

@@ -1,0 +1,107 @@
+"""A built book on a local server, and Chromium to open it with.
+
+These tests need both, so they run by `make browser` (part of `make test`), which sets BOOK_HTML to
+the folder of the built book; without it they are not collected.
+"""
+
+import functools
+import http.server
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+HTML = os.environ.get("BOOK_HTML", "")
+if not HTML:
+    collect_ignore_glob = ["test_*.py"]
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def html() -> Path:
+    folder = Path(HTML).resolve()
+    assert (folder / "index.html").exists(), f"{folder} holds no built book"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def address(html) -> Iterator[str]:
+    handler = functools.partial(_Quiet, directory=str(html))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    assert found, "no Chromium on the PATH: `make browser` says how to get one"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@dataclass
+class Visit:
+    """A page in a browser of its own, with all that it complained of or asked for."""
+
+    page: Page
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def open(self, address: str) -> None:
+        """Go there and wait until formulas are set and figures are drawn."""
+        self.errors.clear()
+        self.requests.clear()
+        self.page.goto(address, wait_until="load")
+        self.page.evaluate(
+            "async () => { if (window.MathJax?.startup?.promise) await MathJax.startup.promise; }"
+        )
+
+
+@pytest.fixture
+def visit(browser):
+    """Make a visit of a width and a theme; phones have 390 points."""
+    contexts = []
+
+    def make(width: int = 1280, theme: str = "light", **options) -> Visit:
+        context = browser.new_context(
+            viewport=dict(width=width, height=900),
+            color_scheme=theme,
+            reduced_motion="reduce",
+            has_touch=width < 600,
+            **options,
+        )
+        contexts.append(context)
+        visit = Visit(context.new_page())
+        page = visit.page
+        page.on("console", lambda m: visit.errors.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: visit.errors.append(str(error)))
+        page.on("request", lambda request: visit.requests.append(request.url))
+        return visit
+
+    yield make
+    for context in contexts:
+        context.close()
