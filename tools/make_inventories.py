@@ -15,6 +15,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "book" / "_inventories"
 TORCH = [
     ("Tensor", "class", "tensors.html#torch.Tensor"),  # as shape annotations print it
     ("torch.Generator", "class", "generated/torch.Generator.html#$"),
+    ("torch._C.Generator", "class", "generated/torch.Generator.html#torch.Generator"),
     ("torch.Tensor", "class", "tensors.html#$"),
     ("torch.device", "class", "tensor_attributes.html#$"),
     ("torch.dtype", "class", "tensor_attributes.html#$"),
@@ -64,6 +65,11 @@ PYTHON = [
 NUMPY = [
     ("ndarray", "class", "reference/generated/numpy.ndarray.html#numpy.ndarray"),
     ("numpy.ndarray", "class", "reference/generated/numpy.ndarray.html#$"),
+    (
+        "numpy.random._generator.Generator",
+        "class",
+        "reference/random/generator.html#numpy.random.Generator",
+    ),
 ]
 MATPLOTLIB = [
     ("matplotlib.axes.Axes", "class", "api/_as_gen/matplotlib.axes.Axes.html#$"),

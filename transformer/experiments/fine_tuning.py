@@ -90,7 +90,7 @@ def fine_tune(
 ) -> Translator:
     """Train a copy of a translator further, on pairs of one kind.
 
-    Any translator will do, one that :func:`transformer.interop.from_marian` loaded included.
+    Any translator will do, one that :func:`transformer.interop.marian.from_marian` loaded included.
 
     Args:
         translator: is not changed.

@@ -41,7 +41,7 @@ class Occupation:
 
     @property
     def article(self) -> str:
-        """The English article: "an" before a vowel.
+        """The English article, which is "an" before a vowel.
 
         Paper: not in the paper
         """
