@@ -27,7 +27,7 @@ def test_a_cell_is_written_anew_and_only_the_cell():
         "* - Here\n  - <!-- choice glorot-init -->old\n    text<!-- end -->\n* - <!-- other -->\n"
     )
     filled = fill_in(page, {"glorot-init": WORSE})
-    assert filled.startswith("* - Here\n  - <!-- choice glorot-init -->Worse in small: -0.60")
+    assert filled.startswith("* - Here\n  - <!-- choice glorot-init -->-0.60 nats")
     assert filled.endswith("<!-- end -->\n* - <!-- other -->\n") and "old" not in filled
     assert fill_in(filled, {"glorot-init": WORSE}) == filled
     with pytest.raises(ValueError, match="no recorded choice 'glorot-init'; recorded are norm"):
@@ -37,7 +37,9 @@ def test_a_cell_is_written_anew_and_only_the_cell():
 def test_a_description_gives_mean_range_and_seeds():
     text = describe_effect(WORSE)
     assert text == (
-        "Worse in small: -0.60 (-0.70 to -0.50) nats a token, -3.0 (-4.0 to -2.0) BLEU, 2 seeds"
+        "-0.60 nats (-0.70 to -0.50), -3.0 BLEU (-4.0 to -2.0): "
+        "[worse](../notebooks/21_left_out.ipynb)"
     )
     level = Effect("x", (-0.1, 0.2), (0.0, 0.0), 1, 0.3)
-    assert describe_effect(level).startswith("No clear difference in small: +0.05 (-0.10 to +0.20)")
+    assert describe_effect(level).startswith("+0.05 nats (-0.10 to +0.20), +0.0 BLEU")
+    assert "[no clear difference](" in describe_effect(level)

@@ -1,7 +1,6 @@
 """One option a choice, judged against base by seeds; the record is that of the recipes here."""
 
 import math
-from dataclasses import fields
 
 import pytest
 import torch
@@ -10,25 +9,15 @@ from run_plan import difference
 from transformer.experiments.choices import (
     CHOICES,
     RECORD,
-    SCALE,
     SEEDS,
     Effect,
+    changed_fields,
     choice_preset,
     effects,
     recorded_effects,
 )
 from transformer.experiments.record import read_record
 from transformer.model.transformer import Transformer
-
-
-def changed_fields(name):
-    mine, base = choice_preset(name), SCALE.base
-    return {
-        field.name: getattr(part, field.name)
-        for part, other in ((mine.model, base.model), (mine.training, base.training))
-        for field in fields(part)
-        if getattr(part, field.name) != getattr(other, field.name)
-    }
 
 
 def test_a_choice_changes_what_it_says_and_nothing_else():

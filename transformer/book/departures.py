@@ -13,7 +13,7 @@ from transformer.experiments.choices import Effect
 
 _CELL = re.compile(r"<!-- choice ([\w-]+) -->.*?<!-- end -->", re.DOTALL)
 
-_CHAPTER = "[chapter 21](../notebooks/21_left_out.ipynb)"
+_CHAPTER = "../notebooks/21_left_out.ipynb"
 
 
 def describe_effect(effect: Effect) -> str:
@@ -23,21 +23,20 @@ def describe_effect(effect: Effect) -> str:
         effect: against base, seed by seed.
 
     Returns:
-        The mean gain in nats with its range, that in BLEU, the seeds and the verdict.
+        The mean gain in nats a token with its range over the seeds, that in BLEU, and the verdict
+        with a link to the chapter.
 
     Paper: not in the paper
     """
 
-    def spread(gains: tuple[float, ...], digits: int) -> str:
-        mean = sum(gains) / len(gains)
-        low, high = min(gains), max(gains)
-        return f"{mean:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
+    def spread(gains: tuple[float, ...], digits: int, unit: str) -> str:
+        mean, low, high = (
+            f"{number:+.{digits}f}" for number in (sum(gains) / len(gains), min(gains), max(gains))
+        )
+        return f"{mean} {unit} ({low} to {high})"
 
-    verdict = {"better": "Better", "worse": "Worse"}.get(effect.verdict, "No clear difference")
-    return (
-        f"{verdict} in small: {spread(effect.nats, 2)} nats a token, "
-        f"{spread(effect.bleu, 1)} BLEU, {len(effect.nats)} seeds"
-    )
+    gains = f"{spread(effect.nats, 2, 'nats')}, {spread(effect.bleu, 1, 'BLEU')}"
+    return f"{gains}: [{effect.verdict}]({_CHAPTER})"
 
 
 def fill_in(page: str, effects: Mapping[str, Effect]) -> str:
@@ -60,7 +59,7 @@ def fill_in(page: str, effects: Mapping[str, Effect]) -> str:
         name = match.group(1)
         if name not in effects:
             raise ValueError(f"no recorded choice {name!r}; recorded are {', '.join(effects)}")
-        return f"<!-- choice {name} -->{describe_effect(effects[name])} ({_CHAPTER})<!-- end -->"
+        return f"<!-- choice {name} -->{describe_effect(effects[name])}<!-- end -->"
 
     return _CELL.sub(cell, page)
 

@@ -9,7 +9,7 @@ Paper: sections 3 and 5, where they are silent
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any, Literal
 
@@ -143,6 +143,27 @@ def choice_preset(name: str, base: Preset = SCALE.base) -> Preset:
     if name not in CHOICES:
         raise ValueError(f"no choice {name!r}; choices are {', '.join(CHOICES)}")
     return CHOICES[name].preset(base)
+
+
+def changed_fields(name: str, base: Preset = SCALE.base) -> dict[str, Any]:
+    """Name the options that a choice sets, and what to.
+
+    Args:
+        name: one of :data:`CHOICES`.
+        base: what it changes.
+
+    Raises:
+        ValueError: if there is no such choice.
+
+    Paper: not in the paper
+    """
+    mine = choice_preset(name, base)
+    return {
+        field.name: getattr(part, field.name)
+        for part, other in ((mine.model, base.model), (mine.training, base.training))
+        for field in fields(part)
+        if getattr(part, field.name) != getattr(other, field.name)
+    }
 
 
 @dataclass(frozen=True)
