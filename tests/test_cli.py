@@ -1,6 +1,7 @@
 """The command line: what it prints, where, and its exit codes; bad input gives one line."""
 
 import errno
+import gc
 import json
 import os
 import re
@@ -22,10 +23,11 @@ from transformer.data.corpora import corpus_names
 from transformer.experiments.presets import PRESETS
 from transformer.experiments.record import read_record
 from transformer.inference.translator import Translator
+from transformer.interop import CTranslate2Translator, from_marian
 from transformer.training.checkpoint import load_state
 
 ROOT = Path(transformer.__file__).parent.parent
-COMMANDS = ("train", "translate", "evaluate", "average", "corpora", "info")
+COMMANDS = ("train", "translate", "evaluate", "average", "export", "corpora", "info")
 SMALL = dict(
     vocab_size=300, d_model=16, d_ff=16, max_steps=6, batch_tokens=200, warmup_steps=4,
     log_every=1, validate_every=3, save_every=2, keep_last=2, score_pairs=2, beam_size=1,
@@ -340,6 +342,7 @@ def small_disk(tmp_path):
         return disk
 
     yield mount
+    gc.collect()  # what failed may still hold a file open there
     subprocess.run(["umount", str(disk)], capture_output=True)
 
 
@@ -621,3 +624,70 @@ class TestShow:
         assert re.search(rf"^parameters +{count:,} ", shown, re.M)
         assert re.search(r"^vocab_size +300$", shown, re.M)
         fails("info", "nothing", saying="no trained model 'nothing'")
+
+
+class TestExport:
+    def test_every_form_loads_and_translates_as_the_model(self, trained, tmp_path):
+        pytest.importorskip("ctranslate2")
+        pytest.importorskip("sentencepiece")
+        model, to = trained[0] / "model", "ctranslate2"
+        wanted = Translator.from_pretrained(model).translate(["the cat"], beam_size=1, max_length=5)
+        shown = run(
+            "export", model, tmp_path / "c", "--to", "ctranslate2", "--quantization", "int8"
+        )
+        assert re.fullmatch(r".*c: ctranslate2, int8, 0\.\d MB\n", shown.stdout)
+        run("export", trained[0], tmp_path / "f", "--to", to)
+        served = CTranslate2Translator(tmp_path / "f", threads=1)
+        assert served.translate(["the cat"], beam_size=1, max_length=5) == wanted
+        run("export", model, tmp_path / "m", "--to", "marian")
+        back = from_marian(tmp_path / "m")
+        assert back.model.config.d_model == 16
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "f", "m"]
+
+    @pytest.mark.parametrize("form", ["torch", "onnx"])
+    def test_graphs_are_what_is_asked_for(self, trained, tmp_path, form, monkeypatch):
+        asked = []
+
+        def write(translator, folder, kind):
+            asked.append((translator.model.config.d_model, kind))
+            folder.mkdir()
+            return 1.23e-7
+
+        monkeypatch.setattr("transformer.interop.graphs.to_graphs", write)
+        (tmp_path / "g").mkdir()  # an empty folder may be there
+        shown = run("export", trained[0], tmp_path / "g", "--to", form)
+        assert f"g: {form}, no logit further than 1e-07 from the model's, 0.0 MB" in shown.stdout
+        assert asked == [(16, form)] and (tmp_path / "g").is_dir()
+
+    @pytest.mark.parametrize(
+        ("options", "saying"),
+        [
+            (["--to", "tensorflow"], "--to must be one of ctranslate2, marian, .*'tensorflow'"),
+            (["--to", "onnx", "--quantization", "int8"], "--quantization is for --to ctranslate2"),
+            (["--to", "ctranslate2", "--quantization", "int4"], "quantization must be one of"),
+        ],
+    )
+    def test_bad_options_give_one_line_and_no_folder(self, trained, tmp_path, options, saying):
+        fails("export", trained[0], tmp_path / "out", *options, saying=saying)
+        assert not list(tmp_path.iterdir())
+
+    def test_a_failure_leaves_nothing_and_what_is_there_stays(self, trained, tmp_path, monkeypatch):
+        def fail(translator, folder, *_):
+            folder.mkdir()
+            (folder / "half").touch()
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr("transformer.interop.marian_export.to_marian", fail)
+        fails("export", trained[0], tmp_path / "out", "--to", "marian", saying="No space left")
+        assert not list(tmp_path.iterdir())
+        (tmp_path / "mine").touch()
+        fails("export", trained[0], tmp_path, "--to", "marian", saying="exists; choose another")
+        assert (tmp_path / "mine").exists()
+
+    def test_a_missing_extra_is_named(self, trained, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "ctranslate2", None)
+        saying = re.escape("pip install 'transformer-book[export]'")
+        fails("export", trained[0], tmp_path / "out", "--to", "ctranslate2", saying=saying)
+        monkeypatch.setitem(sys.modules, "onnxruntime", None)
+        fails("export", trained[0], tmp_path / "out", "--to", "onnx", saying=saying)
+        assert not list(tmp_path.iterdir())

@@ -4,14 +4,14 @@ The only format is the plainest one: two text files in UTF-8, one sentence a lin
 of one file translates line n of the other. Either may be compressed with gzip.
 """
 
-import gzip
 import hashlib
 import warnings
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from transformer.data.packed import unpack_gzip
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def read_lines(path: Path | str) -> list[str]:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If the file is empty, not UTF-8, or damaged gzip.
+        ValueError: If the file is empty, not UTF-8, damaged gzip, or unpacks to more than text.
 
     Paper: not in the paper; reading files.
     """
@@ -151,10 +151,7 @@ def read_lines(path: Path | str) -> list[str]:
         raise FileNotFoundError(f"no such file: {path}")
     data = path.read_bytes()
     if path.suffix == ".gz":
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"{path} is damaged or not a gzip file: {error}") from None
+        data = unpack_gzip(data, str(path))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

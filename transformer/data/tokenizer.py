@@ -4,10 +4,11 @@ The pieces are built from bytes, so there is no unknown token and any Unicode te
 exactly as it went in, blanks included. Nothing is lower-cased or otherwise normalised.
 """
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 # Unset, the library prints a warning when a process that has encoded text forks. What the user
 # has set is left alone.
@@ -82,10 +83,7 @@ class Tokenizer:
             )
         if isinstance(texts, str):
             raise TypeError("texts must be an iterable of sentences, got one string")
-        backend = tokenizers.Tokenizer(models.BPE())
-        # Words are split at blanks and punctuation first, hence no merge can ever spell "<pad>".
-        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        backend.decoder = decoders.ByteLevel()
+        backend = _untrained()
         trainer = trainers.BpeTrainer(
             vocab_size=vocab_size,
             special_tokens=list(SPECIAL_TOKENS),
@@ -120,9 +118,12 @@ class Tokenizer:
         if not path.is_file():
             raise FileNotFoundError(f"no tokenizer file: {path}")
         try:
-            return cls(tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8")))
+            text = path.read_text(encoding="utf-8")
+            _require_ours(json.loads(text))
+            return cls(tokenizers.Tokenizer.from_str(text))
         except Exception as error:  # the library raises no narrower class
-            raise ValueError(f"{path} is not a readable tokenizer file: {error}") from None
+            reason = " ".join(str(error).split())[:300]
+            raise ValueError(f"{path} is not a readable tokenizer file: {reason}") from None
 
     def save(self, path: Path | str) -> None:
         """Write the tokenizer to one JSON file, all of it or nothing.
@@ -265,6 +266,39 @@ class Tokenizer:
             return piece.decode("utf-8").replace(" ", "▁")
         except UnicodeDecodeError:
             return "".join(f"<0x{byte:02X}>" for byte in piece)
+
+
+def _untrained() -> tokenizers.Tokenizer:
+    backend = tokenizers.Tokenizer(models.BPE())
+    # Words are split at blanks and punctuation first, hence no merge can ever spell "<pad>".
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    return backend
+
+
+def _require_ours(file: Any) -> None:
+    """Raise ValueError unless a file's content is what training makes.
+
+    The library has many more options: some drop or change text in silence, and of some that do
+    not fit together it does not raise an error but panics, which no ``except Exception`` stops.
+    """
+    expected = json.loads(_untrained().to_str())
+    for options, theirs in ((expected, file), (expected["model"], file.get("model"))):
+        if not isinstance(theirs, dict):
+            raise ValueError("it must hold objects with a tokenizer's options")
+        for name in (options | theirs).keys() - {"model", "added_tokens", "vocab", "merges"}:
+            # Versions of the library differ in the options that they write down.
+            if theirs.get(name, options.get(name)) != options.get(name):
+                raise ValueError(f"{name} must be {options.get(name)}, got {theirs[name]!r:.60}")
+    vocabulary = file["model"]["vocab"]
+    if sorted(vocabulary.values()) != list(range(len(vocabulary))):
+        raise ValueError("vocab must number its tokens from 0 on, without a gap")
+    pieces = vocabulary.keys() - SPECIAL_TOKENS
+    if not pieces or {*"".join(pieces)} != _BYTES.keys() or not pieces >= _BYTES.keys():
+        raise ValueError("vocab must have pieces of bytes, and all 256 bytes among them")
+    added = [(token["id"], token["content"]) for token in file["added_tokens"]]
+    if added != list(enumerate(SPECIAL_TOKENS)):
+        raise ValueError(f"added_tokens must be {', '.join(SPECIAL_TOKENS)}, got {added!r:.60}")
 
 
 @runtime_checkable

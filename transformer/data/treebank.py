@@ -8,8 +8,10 @@ CRAFT is by Verspoor et al. and Bada et al. (2012), see the licence file beside 
 
 import gc
 import hashlib
+import lzma
 import re
 import tarfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from pathlib import Path
 
 from transformer.data.download import sha256
 from transformer.data.local import require_file
+from transformer.data.packed import most_unpacked
 
 LICENCE = "CC BY 3.0; the CRAFT corpus of the University of Colorado (Verspoor et al. 2012)"
 
@@ -26,6 +29,9 @@ CRAFT_SHA256 = "32b8f025d99602127216b589bf28321ef65a675a27c7131ee29c4fa56e2224c3
 
 #: Tag of the empty elements, traces of moved words and subjects that are not spoken.
 EMPTY_TAG = "-NONE-"
+
+#: Trees of sentences are some 20 phrases deep; far deeper ones exhaust Python's stack.
+MOST_DEPTH = 200
 
 #: File names that hold trees.
 ENDINGS = (".tree", ".mrg", ".prd")
@@ -161,7 +167,8 @@ def read_trees(text: str, name: str = "text") -> Iterator[Tree]:
         with the label "".
 
     Raises:
-        ValueError: if brackets do not match, or a word stands where none can.
+        ValueError: if brackets do not match, are more than ``MOST_DEPTH`` deep, or a word stands
+            where none can.
 
     Paper: section 6.3
     """
@@ -183,6 +190,8 @@ def read_trees(text: str, name: str = "text") -> Iterator[Tree]:
         else:
             labels.append(label)
             parts.append([])
+            if len(labels) > MOST_DEPTH:
+                raise ValueError(f"{name}: brackets are more than {MOST_DEPTH} deep")
             continue
         if parts:
             parts[-1].append(tree)
@@ -295,10 +304,14 @@ def _of_archive(path: Path) -> list[tuple[str, bytes]]:
     try:
         with tarfile.open(path) as archive:
             members = [m for m in archive if m.isfile() and Path(m.name).suffix in ENDINGS]
+            most, claimed = most_unpacked(path.stat().st_size), sum(m.size for m in members)
+            if claimed > most:
+                raise ValueError(f"{path} unpacks to {claimed:,} bytes, more than {most:,}")
             members.sort(key=lambda member: member.name)
             return [(member.name, archive.extractfile(member).read()) for member in members]
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is no readable archive: {error}") from None
+    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} is no readable archive: {reason}") from None
 
 
 def split_articles(

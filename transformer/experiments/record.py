@@ -9,13 +9,13 @@ import json
 import os
 import platform
 import subprocess
-import zlib
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from transformer import __version__
+from transformer.data.packed import unpack_gzip
 from transformer.training.checkpoint import write_atomically
 
 #: The runs that the pages of the book draw from, one record each.
@@ -69,7 +69,7 @@ def read_record(path: Path | str) -> dict[str, Any]:
     """
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or endlessly nested
         raise ValueError(f"{path} is not a recorded run: {error}") from None
     if not isinstance(record, dict):
         raise ValueError(f"{path} is not a recorded run: it holds a {type(record).__name__}")
@@ -105,9 +105,12 @@ def read_translations(path: Path | str) -> dict[str, list[str]]:
     Paper: not in the paper
     """
     try:
-        return json.loads(gzip.decompress(Path(path).read_bytes()))
-    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
+        translations = json.loads(unpack_gzip(Path(path).read_bytes(), str(path)))
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} holds no translations: {error}") from None
+    if not isinstance(translations, dict):
+        raise ValueError(f"{path} holds no translations: it has no test splits")
+    return translations
 
 
 def recorded_runs(folder: Path | str = RUNS) -> dict[str, dict[str, Any]]:

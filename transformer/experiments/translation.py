@@ -32,6 +32,7 @@ from transformer.inference.metrics import Score, bleu, chrf
 from transformer.inference.translator import Translator
 from transformer.training.checkpoint import average_checkpoints, save_pretrained
 from transformer.training.curve import read_curve
+from transformer.training.run_folder import FORMER_STATE, LOCK
 from transformer.training.trainer import Trainer
 
 
@@ -284,7 +285,7 @@ class TranslationRun:
             return
         # A run that was killed before its first checkpoint leaves these. So does nothing else: a
         # folder with a trained model has a tokenizer.json as well.
-        own = ("tokenizer.json", "curve.jsonl", "checkpoints", "tensorboard")
+        own = ("tokenizer.json", "curve.jsonl", "checkpoints", "tensorboard", LOCK, FORMER_STATE)
         names = sorted(path.name for path in self.folder.iterdir())
         strange = [name for name in names if name not in own and not name.endswith(".tmp")]
         if strange:

@@ -64,7 +64,7 @@ def length_penalty(
     * "fairseq": ``|Y|^alpha``, as in fairseq; with alpha = 1 the mean over the tokens.
 
     Args:
-        length: ``|Y|``, at least 1, EOS counted; a number or a tensor of numbers.
+        length: ``|Y|``, at least 1, EOS counted; a number or a tensor of numbers, of any shape.
         alpha: 0 for none; the paper uses 0.6 for translation and 0.3 for parsing.
         kind: one of the two.
 

@@ -75,11 +75,18 @@ def _download(name: str) -> Path:
     )
     if name.count("/") != 1:
         raise FileNotFoundError(f"{unknown} a Hub id like 'owner/name'")
+    if name.startswith("Helsinki-NLP/"):
+        raise FileNotFoundError(
+            f"{unknown} of our own kind on the Hub: it is a Marian model, which "
+            f"transformer.interop.marian.from_marian({name!r}) loads"
+        )
     try:
         return Path(snapshot_download(name, allow_patterns=list(FILES)))
     except (HFValidationError, RepositoryNotFoundError):
         raise FileNotFoundError(f"{unknown} on the Hugging Face Hub") from None
     except OSError as error:  # the Hub's errors and those of the network and the disk
         raise FileNotFoundError(
-            f"{unknown} within reach on the Hugging Face Hub ({type(error).__name__})"
+            f"{unknown} within reach on the Hugging Face Hub ({type(error).__name__}). Without a "
+            f"network the shipped ones work; or copy the files {', '.join(FILES)} into a folder "
+            f"and name it"
         ) from None

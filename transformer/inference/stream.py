@@ -8,6 +8,29 @@ from typing import Any
 
 from transformer.inference.translator import Translator
 
+#: Longest line that is read, in bytes. No model takes a sentence of that length.
+LONGEST_LINE = 1 << 26
+
+
+def limited_lines(file: Any, name: str = "standard input") -> Iterator[bytes]:
+    """Read the lines of a binary file, none of which may fill the memory.
+
+    Args:
+        file: what to read, opened for bytes.
+        name: what the error calls it.
+
+    Raises:
+        ValueError: if a line is longer than ``LONGEST_LINE``, once those before it are yielded.
+
+    Paper: not in the paper
+    """
+    number = 0
+    while line := file.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise ValueError(f"{name}, line {number}: more than {LONGEST_LINE:,} bytes")
+        yield line
+
 
 def decoded_lines(lines: Iterable[bytes], name: str = "standard input") -> Iterator[str]:
     r"""Decode lines of UTF-8, without their ends.
@@ -68,5 +91,6 @@ def _translated(
     translator: Translator, portion: list[str], options: dict[str, Any]
 ) -> Iterator[str]:
     for translation in translator.translate(portion, **options):
-        # A model may produce any character. What went in as one line comes out as one.
-        yield " ".join(translation.split("\n"))
+        # A model may produce any character. What went in as one line comes out as one, for readers
+        # who end a line at a carriage return or U+2028 too.
+        yield " ".join(translation.splitlines())

@@ -57,6 +57,8 @@ ONLY = dict(
 )
 ACTIVATIONS = dict(relu="relu", gelu="gelu", swish="silu", silu="silu")
 EOS, PAD = "</s>", "<pad>"
+# Positions are computed, so nothing in a file vouches for the size of their table.
+_MOST_POSITIONS = 1 << 27
 
 
 def from_marian(name_or_path: str | Path, device: torch.device | str | None = None) -> Translator:
@@ -113,7 +115,9 @@ def from_marian(name_or_path: str | Path, device: torch.device | str | None = No
     try:
         settings = DEFAULTS | read_json(folder / CONFIG)
         config = _configuration(settings)
-        model = convert(read_weights(folder), settings, config)
+        weights = read_weights(folder)
+        _require_fitting(config, [tensor.numel() for tensor in weights.values()])
+        model = convert(weights, settings, config)
         source, target = _tokenizers(folder, settings, config)
     except ValueError as error:
         raise ValueError(f"the Marian model in {str(folder)!r} does not load: {error}") from None
@@ -164,6 +168,24 @@ def _configuration(settings: dict[str, Any]) -> TransformerConfig:
         bos_id=start,
         eos_id=settings["eos_token_id"],
     )
+
+
+def _require_fitting(config: TransformerConfig, sizes: list[int]) -> None:
+    """Raise ValueError before memory is asked for that the weights could not fill."""
+    stored = sum(sizes)
+    needed = {
+        "vocab_size": (config.vocab_size - 1) * config.d_model,
+        "encoder_ffn_dim": config.d_ff * config.d_model,
+        "d_model": config.d_model**2,
+    }
+    for name, size in needed.items():
+        if size > stored:
+            raise ValueError(f"{name} needs {size:,} numbers, the weights have {stored:,}")
+    layers = config.num_layers + (config.num_decoder_layers or config.num_layers)
+    if layers > len(sizes):
+        raise ValueError(f"{layers} layers need more than the {len(sizes)} tensors that are there")
+    if config.max_length * config.d_model > _MOST_POSITIONS:
+        raise ValueError(f"max_position_embeddings must be smaller, got {config.max_length}")
 
 
 def _tokenizers(

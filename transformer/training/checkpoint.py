@@ -6,7 +6,9 @@ whole, whenever the program was stopped.
 Paper: section 6.1 (averaging)
 """
 
+import errno
 import os
+import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,12 +17,17 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from transformer.data.tokenizer import Tokenizer
 from transformer.model.hub import HubModel
 from transformer.model.transformer import Transformer
+from transformer.model.weight_file import CHECKSUM, checksum, read_weight_file
+
+# What can be done about the commonest reasons why a file cannot be written.
+_FULL = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "; make room and try again")
+_CLOSED = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "; choose another folder")
 
 
 def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
@@ -32,6 +39,7 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
 
     Raises:
         OSError: if the disk is full or the folder cannot be written. ``path`` is then as before.
+            The message says what can be done.
 
     Paper: not in the paper
     """
@@ -45,11 +53,27 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     except (OSError, RuntimeError, SafetensorError) as error:
         # Of a full disk torch only says that a position is wrong; the cause is in the context.
         cause = error.__context__ if isinstance(error.__context__, OSError) else error
-        reason = getattr(cause, "strerror", None) or cause
-        raise OSError(f"cannot write {path}: {reason}") from error
+        raise cannot_write(path, cause) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def cannot_write(path: Path, cause: Exception) -> OSError:
+    """Make the error that says why a file was not written, and what to do about it.
+
+    Args:
+        path: of the file.
+        cause: what happened.
+
+    Returns:
+        The error, in one line.
+
+    Paper: not in the paper
+    """
+    reason = getattr(cause, "strerror", None) or cause
+    advice = (_FULL | _CLOSED).get(getattr(cause, "errno", None), "")
+    return OSError(f"cannot write {path}: {reason}{advice}")
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -70,24 +94,23 @@ def save_weights(weights: dict[str, Tensor], path: Path | str) -> None:
     Paper: not in the paper
     """
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    write_atomically(Path(path), lambda p: save_file(contiguous, p, metadata={"format": "pt"}))
+    # One entry only: the library writes several in any order, and equal weights as unequal files.
+    metadata = {CHECKSUM: checksum(contiguous)}
+    write_atomically(Path(path), lambda p: save_file(contiguous, p, metadata=metadata))
 
 
 def load_weights(path: Path | str) -> dict[str, Tensor]:
-    """Read weights written by :func:`save_weights`.
+    """Read weights written by :func:`save_weights`, and compare them with their checksum.
 
     Raises:
-        ValueError: if the file is damaged.
+        ValueError: if the file is damaged, be it by one bit.
         FileNotFoundError: if there is none.
 
     Paper: not in the paper
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"no weights at {path}")
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a whole safetensors file: {error}") from None
+    return read_weight_file(path)
 
 
 def average_checkpoints(paths: Sequence[Path | str]) -> dict[str, Tensor]:
@@ -173,7 +196,6 @@ def load_pretrained(folder: Path | str) -> tuple[Transformer, Tokenizer]:
     for name in ("config.json", "model.safetensors", "tokenizer.json"):
         if not (folder / name).is_file():
             raise FileNotFoundError(f"{folder} holds no trained model: {name} is missing")
-    load_weights(folder / "model.safetensors")
     model = Transformer.from_pretrained(folder)
     return model, Tokenizer.load(folder / "tokenizer.json")
 
@@ -198,12 +220,13 @@ def load_state(path: Path | str) -> dict[str, Any]:
     """Read a state written by :func:`save_state`. No code in the file is ever run.
 
     Raises:
-        ValueError: if the file is damaged, or holds anything but data.
+        ValueError: if the file is damaged, be it by one bit, or holds anything but data.
         FileNotFoundError: if there is none.
 
     Paper: not in the paper
     """
     try:
+        _require_whole_archive(Path(path))
         return torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise
@@ -212,8 +235,22 @@ def load_state(path: Path | str) -> dict[str, Any]:
         raise ValueError(f"{path} is not a whole checkpoint: {reason}") from None
 
 
+def _require_whole_archive(path: Path) -> None:
+    """Compare every part of torch's archive with its checksum, which torch itself does not."""
+    with zipfile.ZipFile(path) as archive:
+        # torch packs nothing; what unpacks to more than the file has would fill the memory.
+        if sum(part.file_size for part in archive.infolist()) > path.stat().st_size:
+            raise ValueError("it claims to hold more than it does")
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise ValueError(f"{damaged} in it is not that of its checksum")
+
+
 def get_random_state(device: torch.device) -> list[Tensor]:
     """Return the state of the random numbers that training on ``device`` draws.
+
+    Returns:
+        Bytes of shape (size of the state,): the CPU's, and a GPU's if it is one.
 
     Paper: not in the paper
     """

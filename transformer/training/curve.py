@@ -6,7 +6,7 @@ Paper: not in the paper
 import json
 from pathlib import Path
 
-from transformer.training.checkpoint import write_atomically
+from transformer.training.checkpoint import cannot_write, write_atomically
 
 
 class Curve:
@@ -44,10 +44,16 @@ class Curve:
     def write(self, step: int, **numbers: int | float) -> None:
         """Append one line.
 
+        Raises:
+            OSError: if that is not possible.
+
         Paper: not in the paper
         """
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(dict(step=step, **numbers)) + "\n")
+        try:
+            with open(self.path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(dict(step=step, **numbers)) + "\n")
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
         if self.board:
             for name, value in numbers.items():
                 self.board.add_scalar(name, value, step)
@@ -55,16 +61,23 @@ class Curve:
 
 
 def read_curve(path: Path | str) -> list[dict[str, int | float]]:
-    """Read a ``curve.jsonl``; a last line that a killed run left unfinished is ignored.
+    """Read a ``curve.jsonl``.
+
+    A line that is damaged is left out, and so is the last one if a killed run left it unfinished.
+
+    Returns:
+        What each line holds, its ``step`` among it, in the order of the file.
 
     Paper: not in the paper
     """
     if not Path(path).exists():
         return []
     lines = []
-    for line in Path(path).read_text(encoding="utf-8").splitlines():
+    for line in Path(path).read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
-            lines.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+            numbers = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(numbers, dict) and type(numbers.get("step")) is int:
+            lines.append(numbers)
     return lines

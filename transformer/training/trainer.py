@@ -5,8 +5,8 @@ Paper: sections 5.1 to 5.4
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -19,11 +19,10 @@ from torch import nn
 from tqdm import tqdm
 
 from transformer.data.batching import Batch, TokenBatches
+from transformer.training import run_folder
 from transformer.training.checkpoint import (
     get_random_state,
-    load_state,
     remove_unfinished,
-    save_state,
     save_weights,
     set_random_state,
 )
@@ -45,10 +44,10 @@ class Trainer:
     all real target tokens of the step, over all its batches and processes, so that accumulating
     gradients or adding processes changes speed and nothing else.
 
-    ``folder`` receives ``state.pt`` (all that a resumed run needs), ``checkpoints/`` (weights of
-    the last few checkpoints and of the best) and ``curve.jsonl``. If it holds a state of the same
-    configuration, training goes on from there, and ends in the same weights as a run that was
-    never interrupted.
+    ``folder`` receives ``state.pt`` (all that a resumed run needs) and the state before it,
+    ``checkpoints/`` (weights of the last few checkpoints and of the best) and ``curve.jsonl``. If
+    it holds a state of the same configuration, training goes on from there, and ends in the same
+    weights as a run that was never interrupted. It belongs to one process at a time.
 
     Args:
         model: a model with ``encode``, ``decoder_states``, ``output_weight`` and ``config``.
@@ -61,8 +60,9 @@ class Trainer:
         progress: show a progress bar; None shows it on a terminal only.
 
     Raises:
-        ValueError: if ``folder`` holds a run of another configuration or a damaged state, or if
-            "fp16" is asked for on a CPU.
+        ValueError: if ``folder`` holds a run of another configuration or only damaged states, or
+            if "fp16" is asked for on a CPU.
+        OSError: if ``folder`` cannot be written, or another process trains in it.
 
     Paper: sections 5.1 to 5.4
     """
@@ -88,7 +88,7 @@ class Trainer:
         self.validation, self.score = validation, score
         self.progress = progress
         self.folder = Path(folder)
-        self.state_file = self.folder / "state.pt"
+        self.state_file = self.folder / run_folder.STATE
         self.step = self.epoch = self.position = 0
         self.tokens = 0  # real target tokens seen so far
         self.seconds = 0.0  # spent training, over all sittings
@@ -112,8 +112,9 @@ class Trainer:
         self.loss, self.optimizer = self.accelerator.prepare(loss, optimizer)
         # Dropout differs from process to process, the initial weights must not: they exist already.
         set_seed(config.seed, device_specific=True)
-        if self.state_file.exists():
-            self._resume()
+        # Before anything is read or removed: it may be another's, who is writing it.
+        self.claim = self._claim_folder()
+        self._resume()
         self.curve = None
         if self.accelerator.is_main_process:
             self.curve = Curve(self.folder, tensorboard, self.step)
@@ -150,7 +151,7 @@ class Trainer:
         losses: list[torch.Tensor] = []  # of the steps since the last line of the curve
         tokens, started, self.saved_at = 0, time.perf_counter(), self.step
         self.loss.train()
-        with bar, Interruption() as interruption:
+        with bar, Interruption() as interruption, self._claimed_folder():
             while self.step < config.max_steps:
                 group, self.epoch, self.position = next(stream)
                 loss, count = self._train_step(group)
@@ -164,7 +165,7 @@ class Trainer:
                 stop = self._any_process(interruption.requested)
                 if self.step % config.log_every == 0 or validate or save or stop:
                     mean = self._mean_loss(losses)
-                    seconds = time.perf_counter() - started
+                    seconds = max(time.perf_counter() - started, 1e-9)  # of a clock that stands
                     self.tokens, self.seconds = self.tokens + tokens, self.seconds + seconds
                     self._log(
                         loss=mean,
@@ -243,6 +244,18 @@ class Trainer:
 
     # ------------------------------------------------------------------ looking after the run
 
+    def _claim_folder(self) -> run_folder.FolderClaim | None:
+        main = self.accelerator.is_main_process
+        return run_folder.claim_folder(self.folder) if main else None
+
+    @contextmanager
+    def _claimed_folder(self) -> Iterator[None]:
+        self.claim = self._claim_folder()
+        try:
+            yield
+        finally:
+            self.claim = None
+
     def _mean_loss(self, losses: list[torch.Tensor]) -> float:
         """Empty the list into its mean; a loss that is no number ends the run."""
         values = torch.stack(losses).tolist()
@@ -289,22 +302,28 @@ class Trainer:
                 random=random,
                 progress={name: getattr(self, name) for name in self.PROGRESS},
             )
-            save_state(state, self.state_file)
+            run_folder.keep_state(state, self.folder)
         self.saved_at = self.step
         self.accelerator.wait_for_everyone()
 
     PROGRESS = ("step", "epoch", "position", "tokens", "seconds", "best")
 
     def _resume(self) -> None:
-        state = load_state(self.state_file)
-        if not {"config", "model", "optimizer", "random", "progress"} <= state.keys():
-            raise ValueError(f"{self.state_file} is not the state of a run")
-        mine, theirs = self._identity(), state["config"]
-        # What an older version did not write down yet cannot be told to differ.
-        differ = [k for k in mine if mine[k] != theirs.get(k, mine[k])]
-        if differ:
-            changes = ", ".join(f"{k}: {theirs[k]!r} there, {mine[k]!r} here" for k in differ)
-            raise ValueError(f"{self.folder} holds a run of another configuration ({changes})")
+        found = run_folder.load_newest_state(self.folder)
+        if found is None:
+            return
+        state, file = found
+        run_folder.require_same(self._identity(), state["config"], self.folder)
+        try:
+            self._restore(state)
+        except (AttributeError, LookupError, RuntimeError, TypeError) as error:
+            reason = " ".join(str(error).split())[:120]
+            raise ValueError(f"{file} is not the state of a run: {reason}") from None
+        self.accelerator.wait_for_everyone()  # to have read it
+        if self.accelerator.is_main_process:
+            run_folder.settle_on(file)
+
+    def _restore(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         if self.accelerator.scaler:
