@@ -80,9 +80,12 @@ def train(
         raise ValueError("files for validation or test need --source-file and --target-file")
     folder = output or Path("runs") / preset
     if files is None and recipe.corpus in LARGE_CORPORA and not (folder / "state.pt").exists():
+        first = int(os.environ.get("RANK", 0)) == 0  # `accelerate launch` starts several of us
+        if first:
+            typer.echo("timing a step of this size, to say what the run needs ...")
         needs = preview(recipe, price, _at_hand(recipe.corpus, data_dir))
-        if int(os.environ.get("RANK", 0)) == 0:  # `accelerate launch` starts several of us
-            typer.echo("\n".join(needs.lines()))
+        if first:
+            typer.echo("\n".join([*needs.lines(), *_without_gpu(needs.hours)]))
     run = TranslationRun(
         recipe,
         folder,
@@ -102,6 +105,18 @@ def train(
     if run.trainer.accelerator.is_main_process:
         run.finish(say)
         say(f"model: {run.folder / 'model'}, record: {run.folder / 'run.json'}")
+
+
+def _without_gpu(hours: float | None) -> list[str]:
+    """What to say to somebody who trains for days on a CPU, perhaps without knowing."""
+    from transformer.inference.device import choose_device
+
+    if hours is None or hours < 24 or choose_device().type != "cpu":
+        return []
+    return [
+        "device: the CPU, since PyTorch sees no GPU here. This preset is made for one; made for a "
+        "CPU are smoke, tatoeba-small and multi30k-tiny-cpu. Ctrl-C stops it."
+    ]
 
 
 def _at_hand(corpus: str, data_dir: Path | None) -> bool:

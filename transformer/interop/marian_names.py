@@ -46,6 +46,9 @@ class NamePair:
     def of(self, parameter: Tensor) -> Tensor:
         """The part of our parameter that is meant, as a view.
 
+        Args:
+            parameter: (rows, columns) or (rows,); a part has a third of the rows.
+
         Paper: not in the paper
         """
         return parameter if self.part is None else parameter.chunk(3)[self.part]

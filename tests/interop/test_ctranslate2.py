@@ -1,0 +1,195 @@
+"""Our models in CTranslate2: the same numbers, the same translations, and a clear no."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+
+from transformer.data.corpora import load_corpus
+from transformer.data.tokenizer import Tokenizer
+from transformer.experiments.record import RUNS, read_record
+from transformer.inference.decoding import greedy_search
+from transformer.inference.metrics import bleu
+from transformer.inference.pretrained import locate_pretrained
+from transformer.inference.translator import Translator
+from transformer.interop import CTranslate2Translator, to_ctranslate2
+from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer
+
+pytest.importorskip("ctranslate2", reason="needs ctranslate2: requirements.txt")
+
+TEXTS = [
+    "Where is the train station?",
+    "The weather is fine today, and we go to the lake.",
+    "Zwei Hunde rennen am Strand.",
+    "I don't know. It's 12:30!",
+]
+
+
+def make(**changes):
+    torch.manual_seed(0)
+    tokenizer = Tokenizer.train(TEXTS * 3, 300)
+    # More rows than tokens, and few positions.
+    small = dict(vocab_size=304, d_model=16, d_ff=28, num_heads=4, num_layers=2)
+    small |= dict(num_decoder_layers=3, max_length=60)
+    model = Transformer(TransformerConfig.from_dict(small | changes)).eval()
+    with torch.no_grad():  # biases start at 0 and gains at 1, where a lost one would not show
+        for parameter in model.parameters():
+            parameter += (0.3 if parameter.dim() == 1 else 0.1) * torch.randn_like(parameter)
+    return Translator(model, tokenizer)
+
+
+def our_scores(translator, source, target):
+    """Log-probabilities of the tokens and EOS, the share of padding and begin given away."""
+    ids = [translator.tokenizer.encode(text) for text in (source, target)]
+    inputs = torch.tensor([[*ids[0], 2]]), torch.tensor([[1, *ids[1]]])
+    with torch.no_grad():
+        logits = translator.model(*inputs)[0]
+    logits[:, [0, 1]] = -torch.inf
+    return logits.log_softmax(dim=-1)[torch.arange(len(logits)), torch.tensor([*ids[1], 2])]
+
+
+def their_scores(theirs, source, target):
+    rows = [[theirs._encode(text, "text")] for text in (source, target)]
+    return torch.tensor(theirs.engine.score_batch(*rows)[0].log_probs)
+
+
+VARIANTS = [
+    dict(),
+    dict(norm="pre", activation="gelu", positions="learned", sharing="none"),
+    dict(norm="pre", final_norm=False, positions="none", sharing="target", num_decoder_layers=1),
+    dict(final_norm=True, layer_norm_eps=0.1, positions="sinusoidal-t2t", activation="silu"),
+    dict(attention_bias=False, attention_scale=1.0, d_k=8, d_v=8, first_input="zeros"),
+    dict(positions="rotary", norm_kind="rms", activation="swiglu", num_kv_heads=2, norm="pre"),
+    dict(activation="geglu", num_kv_heads=1, num_heads=2),
+]
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_theirs_computes_what_ours_computes(tmp_path, changes):
+    ours = make(**changes)
+    to_ctranslate2(ours, tmp_path / "new" / "folder")
+    theirs = CTranslate2Translator(tmp_path / "new" / "folder", threads=1)
+    for source, target in ((TEXTS[0], TEXTS[2]), (TEXTS[1], "I")):
+        expected, found = our_scores(ours, source, target), their_scores(theirs, source, target)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    expected = ours.translate(TEXTS, beam_size=1, max_length=8)
+    assert theirs.translate(TEXTS, beam_size=1, max_length=8) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "saying"),
+    [
+        (dict(d_k=4, d_v=6), "d_v must be as large as d_k, 4, for CTranslate2, got 6"),
+        (dict(d_v=6), "d_v must be as large as d_k, 4,"),
+    ],
+)
+def test_what_it_cannot_have_is_named(tmp_path, changes, saying):
+    with pytest.raises(ValueError, match=saying):
+        to_ctranslate2(make(**changes), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_bad_arguments_are_named(tmp_path):
+    ours = make()
+    with pytest.raises(ValueError, match="quantization must be one of .*, got 'int4'"):
+        to_ctranslate2(ours, tmp_path / "out", "int4")
+    two = Translator(ours.model, ours.tokenizer, target_tokenizer=make().tokenizer)
+    with pytest.raises(ValueError, match="one joint tokenizer"):
+        to_ctranslate2(two, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_lengths_end_where_ours_end(tmp_path, positions):
+    """Nothing is cut in silence, and the longest sentence that ours takes is taken."""
+    ours = make(positions=positions)
+    to_ctranslate2(ours, tmp_path)
+    theirs = CTranslate2Translator(tmp_path, threads=1)
+    longest = "0" * (ours.model.config.max_length - 1)
+    assert theirs.translate(longest, beam_size=1) == ours.translate(longest, beam_size=1)
+    assert theirs.translate([" ", longest[:3]], 1, max_length=3)[0] == ""
+    for translator in (ours, theirs):
+        with pytest.raises(ValueError, match=r"texts\[1\] has 61 tokens, more than the 60"):
+            translator.translate(["a", longest + "0"])
+
+
+def test_more_than_1024_tokens_are_not_cut_in_silence(tmp_path):
+    ours = make(max_length=1100, sharing="none", norm="pre", positions="learned")
+    to_ctranslate2(ours, tmp_path)
+    theirs = CTranslate2Translator(tmp_path, threads=1)
+    text = "0" * 1030 + "It's the weather? " * 3
+    options = dict(beam_size=1, max_length=12)
+    assert ours.translate(text, **options) != ours.translate(text[:1024], **options)
+    assert theirs.translate(text, **options) == ours.translate(text, **options)
+
+
+def test_rows_without_a_token_are_left_out(tmp_path):
+    ours = make(sharing="none", norm="pre")
+    source = torch.tensor([[*ours.tokenizer.encode(TEXTS[1]), 2]])
+    tokens = greedy_search(ours.model, source, 8)[0].tokens
+    ours.model.output.weight.data[302] = 2 * ours.model.output.weight[tokens[2]]
+    assert 302 in greedy_search(ours.model, source, 8)[0].tokens
+    to_ctranslate2(ours, tmp_path)
+    theirs = CTranslate2Translator(tmp_path, threads=1)
+    options = dict(beam_size=1, max_length=8)
+    assert theirs.translate(TEXTS[1], **options) == ours.translate(TEXTS[1], **options)
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return Translator.from_pretrained("tatoeba-en-de")
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    test = load_corpus("tatoeba-en-de").test
+    return list(test.source[:150]), list(test.target[:150])
+
+
+def test_the_shipped_model_translates_as_ours(tmp_path, shipped, pairs):
+    to_ctranslate2(shipped, tmp_path)
+    theirs = CTranslate2Translator(tmp_path, threads=1)
+    for options in (dict(beam_size=1), dict(alpha=0.0), dict()):
+        assert theirs.translate(pairs[0], **options) == shipped.translate(pairs[0], **options)
+    for source, target in list(zip(*pairs, strict=True))[:20]:
+        expected, found = our_scores(shipped, source, target), their_scores(theirs, source, target)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_int8_is_smaller_costs_little_and_leaves_ours_alone(tmp_path, shipped, pairs):
+    before = {name: value.clone() for name, value in shipped.model.state_dict().items()}
+    to_ctranslate2(shipped, tmp_path / "whole")
+    to_ctranslate2(shipped, tmp_path / "int8", "int8")
+    for name, value in shipped.model.state_dict().items():
+        assert torch.equal(value, before[name])
+    whole, small = (tmp_path / name / "model.bin" for name in ("whole", "int8"))
+    assert small.stat().st_size < 0.3 * whole.stat().st_size
+    scores = {}
+    for name in ("whole", "int8"):
+        texts = CTranslate2Translator(tmp_path / name, threads=1).translate(pairs[0])
+        scores[name] = bleu(texts, pairs[1]).score
+    assert scores["int8"] > scores["whole"] - 1.0
+
+
+def test_the_record_is_of_the_shipped_model_and_says_what_int8_costs():
+    record = read_record(RUNS.parent / "studies" / "export.json")
+    weights = (locate_pretrained("tatoeba-en-de") / "model.safetensors").read_bytes()
+    assert record["model"]["sha256"] == hashlib.sha256(weights).hexdigest()
+    searches = record["searches"]
+    for rows in searches.values():
+        assert abs(rows["int8"]["bleu"] - rows["ours"]["bleu"]) < 1.0
+    # What the docstring and the README say.
+    equal = [searches[name]["float32"]["equal"] for name in searches]
+    assert equal == [1000, 1000, 1000, 978] and record["pairs"] == 1000
+    assert {k: round(v) for k, v in record["megabytes"].items()} == dict(float32=25, int8=7)
+    usual = searches["beam 4, alpha 0.6 (gnmt)"]
+    assert round(usual["ours"]["bleu"] - usual["int8"]["bleu"], 1) == 0.1
+
+
+def test_the_folder_says_what_it_is(tmp_path):
+    to_ctranslate2(make(), tmp_path)
+    settings = json.loads((tmp_path / "config.json").read_text())
+    assert settings["decoder_start_token"] == "<bos>" and settings["eos_token"] == "<eos>"
+    assert settings["max_source_length"] == 60 and settings["max_target_length"] == 110

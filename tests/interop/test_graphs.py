@@ -1,0 +1,101 @@
+"""Encoder and decoder step as graphs: they compute what the model computes, at every length."""
+
+import jaxtyping
+import pytest
+import torch
+
+from transformer.data.tokenizer import Tokenizer
+from transformer.inference.translator import Translator
+from transformer.interop import GraphTranslator, graphs, to_graphs
+from transformer.interop.graph_parts import EncoderGraph, StepGraph
+from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer
+
+TEXTS = [
+    "Where is the train station?",
+    "The weather is fine today, and we go to the lake.",
+    "I don't know. It's 12:30!",
+]
+SMALL = dict(vocab_size=300, d_model=16, d_ff=28, num_heads=4, num_layers=1, num_decoder_layers=2)
+
+
+def make(**changes):
+    torch.manual_seed(0)
+    tokenizer = Tokenizer.train(TEXTS * 3, 300)
+    model = Transformer(TransformerConfig.from_dict(SMALL | dict(max_length=120) | changes)).eval()
+    with torch.no_grad():  # biases start at 0 and gains at 1, where a lost one would not show
+        for parameter in model.parameters():
+            parameter += (0.3 if parameter.dim() == 1 else 0.1) * torch.randn_like(parameter)
+    return Translator(model, tokenizer)
+
+
+VARIANTS = [
+    dict(),
+    dict(positions="rotary"),
+    dict(norm="pre", positions="learned", first_input="zeros", d_k=4, d_v=6, sharing="none")
+    | dict(norm_kind="rms", activation="swiglu", num_kv_heads=2),
+]
+
+
+def require_equal_logits(model, encoder, step, rows=3, source_length=9, target_length=11):
+    torch.manual_seed(1)
+    source = torch.randint(3, 300, (rows, source_length))
+    source[1:, -2:] = 0
+    target = torch.randint(3, 300, (rows, target_length))
+    target[:, 0] = 1
+    with torch.no_grad():
+        expected = model(source, target)
+        cross = encoder(source)
+        past = [each.new_zeros(*each.shape[:3], 0, each.size(-1)) for each in cross]
+        for i in range(target_length):
+            logits, *past = step(target[:, i].clone(), source, *cross, *past)
+            torch.testing.assert_close(logits, expected[:, i], rtol=1e-4, atol=1e-4)
+    assert past[0].size(3) == past[1].size(3) == target_length
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_the_parts_compute_what_the_model_computes(changes):
+    model = make(**changes).model
+    require_equal_logits(model, EncoderGraph(model), StepGraph(model))
+
+
+@pytest.fixture
+def free_lengths():
+    """While a graph is traced its lengths are symbols, which are no ``int`` to the checker."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.mark.parametrize(("kind", "changes"), [("torch", VARIANTS[2]), ("onnx", VARIANTS[0])])
+def test_what_is_written_and_loaded_is_the_model(tmp_path, kind, changes, free_lengths):
+    if kind == "onnx":
+        for name in ("onnx", "onnxscript", "onnxruntime"):
+            pytest.importorskip(name)
+    ours = make(**changes)
+    folder = tmp_path / "new" / "folder"
+    assert to_graphs(ours, folder, kind) < 1e-4
+    encoder, step = graphs.load_graphs(folder)
+    for sizes in ((1, 3, 1), (4, 1, 2), (3, 120, 13)):  # none of them those of the export
+        require_equal_logits(ours.model, encoder, step, *sizes)
+    theirs = GraphTranslator(folder)
+    assert theirs.translate(TEXTS) == ours.translate(TEXTS, beam_size=1)
+    with pytest.raises(ValueError, match="more tokens than the 120"):
+        theirs.translate(["0" * 120])
+
+
+def test_a_difference_is_not_passed_over(tmp_path):
+    ours, other = make().model, make().model
+    other.decoder[1].feed_forward.output.bias.data[0] += 0.1
+    with pytest.raises(ValueError, match="the graphs differ from the model by"):
+        graphs._require_equal(ours, EncoderGraph(other), StepGraph(other))
+
+
+def test_bad_arguments_are_named(tmp_path):
+    ours = make()
+    with pytest.raises(ValueError, match="one joint tokenizer"):
+        two = Translator(ours.model, ours.tokenizer, target_tokenizer=make().tokenizer)
+        to_graphs(two, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(FileNotFoundError, match="has no encoder and step"):
+        GraphTranslator(tmp_path)

@@ -1,0 +1,331 @@
+"""A model of ours in CTranslate2, a program made for serving translations and nothing else.
+
+It is written in C++, knows many processors, stores weights in 8 bits, and answers many users at
+once. Our own decoding is there to be read and changed.
+
+Paper: section 3 (the same architecture in another program)
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer.data.tokenizer import Tokenizer
+from transformer.inference.decoding import LengthPenalty, length_penalty
+from transformer.inference.stepwise import EXTRA_LENGTH
+from transformer.inference.translator import Translator
+from transformer.interop.marian_weights import IMPOSSIBLE
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.config import TransformerConfig
+from transformer.model.layers import DecoderLayer, EncoderLayer
+from transformer.model.positional import sinusoidal_table
+from transformer.model.transformer import Transformer
+
+QUANTIZATIONS = ("float32", "float16", "bfloat16", "int8", "int8_float16", "int8_bfloat16", "int16")
+ACTIVATIONS = dict(relu="RELU", gelu="GELU", silu="SWISH", geglu="GELU", swiglu="SWISH")
+TOKENIZER = "tokenizer.json"
+
+
+def to_ctranslate2(
+    translator: Translator, folder: Path | str, quantization: str | None = None
+) -> None:
+    """Write a folder that CTranslate2 loads, and :class:`CTranslate2Translator` too.
+
+    The tokens of its vocabulary are those of the ``tokenizer.json`` beside it, in the byte alphabet
+    of the ``tokenizers`` library. The logits are ours, but for padding and begin, which can no
+    longer be chosen: their share of the probability, about 3e-5 in the shipped model, goes to
+    the other tokens.
+
+    Args:
+        translator: a Transformer with one :class:`~transformer.data.tokenizer.Tokenizer`.
+        folder: made if it is not there; files of these names are replaced.
+        quantization: how the weights are stored, such as "int8"; float32 if None.
+
+    Raises:
+        ModuleNotFoundError: if ``ctranslate2`` is not installed.
+        ValueError: if the model has an option that CTranslate2 lacks, the tokenizer is of another
+            kind, or there is no such quantization.
+
+    Paper: not in the paper
+    """
+    if quantization not in (None, *QUANTIZATIONS):
+        raise ValueError(f"quantization must be one of {QUANTIZATIONS}, got {quantization!r}")
+    tokenizer, model = translator.tokenizer, translator.model
+    if not isinstance(tokenizer, Tokenizer) or translator.target_tokenizer is not tokenizer:
+        raise ValueError("translator must have one joint tokenizer of transformer.data.tokenizer")
+    require_ctranslate2(model)
+    spec = _specification(model)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(folder / TOKENIZER)
+    pieces = _pieces(folder / TOKENIZER)
+    # A model may have more rows than its tokenizer has tokens. None of them is ever asked for.
+    pieces += [f"<unused{i}>" for i in range(len(pieces), model.config.vocab_size)]
+    spec.register_source_vocabulary(pieces)
+    spec.register_target_vocabulary(pieces)
+    c = model.config
+    spec.config.bos_token = spec.config.decoder_start_token = pieces[c.bos_id]
+    spec.config.eos_token = pieces[c.eos_id]
+    spec.config.unk_token = pieces[c.pad_id]  # a name is asked for; bytes leave nothing unknown
+    spec.config.add_source_eos = True
+    spec.config.layer_norm_epsilon = c.layer_norm_eps
+    spec.config.add_attribute("max_source_length", c.max_length)
+    spec.config.add_attribute("max_target_length", len(_position_table(model, model.positions)))
+    spec.validate()
+    spec.optimize(quantization)
+    spec.save(str(folder))
+
+
+def require_ctranslate2(model: object) -> None:
+    """Refuse what CTranslate2 has no place for: values of another size than queries and keys.
+
+    Args:
+        model: any object.
+
+    Raises:
+        ValueError: if it is no Transformer, or a Transformer with another d_v than d_k.
+
+    Paper: not in the paper
+    """
+    if not isinstance(model, Transformer):
+        raise ValueError(f"model must be a Transformer, got {type(model).__name__}")
+    c = model.config
+    d_k, d_v = (size or c.d_model // c.num_heads for size in (c.d_k, c.d_v))
+    if d_v != d_k:
+        raise ValueError(f"d_v must be as large as d_k, {d_k}, for CTranslate2, got {d_v}")
+
+
+class CTranslate2Translator:
+    """Translate text with a folder that :func:`to_ctranslate2` wrote.
+
+    Args:
+        folder: what was written.
+        device: "cpu", "cuda" or "auto".
+        threads: of one translation on the CPU; 0 for CTranslate2's own choice.
+        compute_type: type of the numbers; None for the one in which the weights are stored.
+
+    Raises:
+        FileNotFoundError: if the folder is no such folder.
+        ModuleNotFoundError: if ``ctranslate2`` is not installed.
+
+    Paper: section 6.1
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        device: str = "cpu",
+        threads: int = 0,
+        compute_type: str | None = None,
+    ):
+        folder = Path(folder)
+        self.tokenizer = Tokenizer.load(folder / TOKENIZER)
+        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        self.max_source_length: int = settings["max_source_length"]
+        self.max_target_length: int = settings["max_target_length"]
+        self._pieces = _pieces(folder / TOKENIZER)
+        self._ids = {piece: i for i, piece in enumerate(self._pieces)}
+        self.engine = _ctranslate2().Translator(
+            str(folder), device, intra_threads=threads, compute_type=compute_type or "default"
+        )
+
+    def translate(
+        self,
+        texts: str | Iterable[str],
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        batch_size: int = 64,
+        max_length: int | None = None,
+        penalty: LengthPenalty = "gnmt",
+    ) -> str | list[str]:
+        """Translate sentences.
+
+        Arguments and result are those of
+        :meth:`transformer.inference.translator.Translator.translate`.
+
+        With float32 and ``beam_size`` 1 it gives what ours gives, to the rounding of a last digit.
+        *How a beam differs*: an ending counts only if it is among the ``beam_size`` best
+        continuations of a step, where ours looks at twice as many. The search goes on until the
+        best continuation is an ending and ``beam_size`` endings are there. CTranslate2's own
+        penalty is fairseq's, and decides when to stop. Here the endings are collected without a
+        penalty and ranked by :func:`~transformer.inference.decoding.length_penalty`; a long one
+        that it would have favoured may come too late. *How the limit differs*: the longest sentence
+        of a batch sets it for all. ``studies/export.json`` counts what this amounts to: of 1,000
+        sentences all are equal with ``alpha`` 0 and 0.6, and 978 with fairseq's at ``alpha`` 1.
+
+        Raises:
+            TypeError: if something in ``texts`` is not text.
+            ValueError: if a sentence has more tokens than the model takes.
+
+        Paper: section 6.1
+        """
+        if isinstance(texts, str):
+            options = (beam_size, alpha, batch_size, max_length, penalty)
+            return self.translate([texts], *options)[0]
+        sources = [self._encode(text, f"texts[{i}]") for i, text in enumerate(texts)]
+        order = sorted((i for i, ids in enumerate(sources) if ids), key=lambda i: len(sources[i]))
+        translations = [""] * len(sources)
+        for start in range(0, len(order), batch_size):
+            batch = order[start : start + batch_size]
+            limit = max_length or len(sources[batch[-1]]) + EXTRA_LENGTH
+            found = self.engine.translate_batch(
+                [sources[i] for i in batch],
+                beam_size=beam_size,
+                num_hypotheses=beam_size,
+                length_penalty=0.0,
+                return_scores=True,
+                return_end_token=True,  # so that it is counted in |Y|, as it is in ours
+                max_input_length=0,  # it would cut sentences in silence
+                max_decoding_length=min(limit, self.max_target_length),
+            )
+            best = [_best(result, alpha, penalty) for result in found]
+            # A row without a token says nothing, in ours as in theirs.
+            ids = [[self._ids[p] for p in pieces if p in self._ids] for pieces in best]
+            for i, text in zip(batch, self.tokenizer.decode_batch(ids), strict=True):
+                translations[i] = text.strip()
+        return translations
+
+    def _encode(self, text: object, name: str) -> list[str]:
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be text, got {type(text).__name__}")
+        try:
+            ids = self.tokenizer.encode(" ".join(text.split()))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+        if len(ids) >= self.max_source_length:
+            raise ValueError(
+                f"{name} has {len(ids) + 1} tokens, "
+                f"more than the {self.max_source_length} that the model takes"
+            )
+        return [self._pieces[i] for i in ids]
+
+
+def _best(result: Any, alpha: float, penalty: LengthPenalty) -> list[str]:
+    """The tokens of the ending that our score puts first."""
+
+    def score(place: int) -> float:
+        length = max(len(result.hypotheses[place]), 1)
+        return result.scores[place] / length_penalty(length, alpha, penalty)
+
+    return result.hypotheses[max(range(len(result.hypotheses)), key=score)]
+
+
+def _ctranslate2() -> Any:
+    try:
+        import ctranslate2.converters  # noqa: F401
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "CTranslate2 needs the package ctranslate2: pip install 'transformer-book[export]'"
+        ) from None
+    return ctranslate2
+
+
+def _pieces(path: Path) -> list[str]:
+    """All tokens of a tokenizer file by their ids, in the alphabet of the ``tokenizers`` library.
+
+    The labels of :meth:`~transformer.data.tokenizer.Tokenizer.tokens` are for readers; two tokens
+    may share one.
+    """
+    contents = json.loads(path.read_text(encoding="utf-8"))
+    ids = contents["model"]["vocab"] | {t["content"]: t["id"] for t in contents["added_tokens"]}
+    return sorted(ids, key=ids.__getitem__)
+
+
+@torch.no_grad()
+def _specification(model: Transformer) -> Any:
+    """The model as CTranslate2's converters see one, before it is stored."""
+    engine, c = _ctranslate2(), model.config
+    kinds = engine.specs.transformer_spec
+    has_norm = not isinstance(model.encoder_norm, nn.Identity)
+    d_k = c.d_k or c.d_model // c.num_heads
+    options = dict(
+        pre_norm=has_norm,  # this asks for final norms; where the others stand is set below
+        activation=engine.specs.Activation[ACTIVATIONS[c.activation]],
+        ffn_glu=c.activation in ("swiglu", "geglu"),
+        rms_norm=c.norm_kind == "rms",
+        head_dim=d_k,
+        num_heads_kv=c.num_kv_heads,
+    )
+    if c.positions == "rotary":
+        options |= dict(rotary_dim=d_k, rotary_interleave=True)
+    encoder = kinds.TransformerEncoderSpec(len(model.encoder), c.num_heads, **options)
+    decoder = kinds.TransformerDecoderSpec(len(model.decoder), c.num_heads, **options)
+    encoder.pre_norm = decoder.pre_norm = c.norm == "pre"
+    decoder.start_from_zero_embedding = c.first_input == "zeros"
+    encoder.embeddings[0].weight = _array(model.embedding.weight)
+    decoder.embeddings.weight = _array(model._target_embedding.weight)
+    decoder.projection.weight = _array(model.output_weight)
+    bias = torch.zeros(c.vocab_size)
+    bias[[c.pad_id, c.bos_id]] = IMPOSSIBLE
+    decoder.projection.bias = _array(bias)
+    for theirs, layers, norm, positions in (
+        (encoder, model.encoder, model.encoder_norm, model.positions),
+        (decoder, model.decoder, model.decoder_norm, model.target_positions),
+    ):
+        if hasattr(theirs, "position_encodings"):
+            theirs.position_encodings.encodings = _array(_position_table(model, positions))
+        if has_norm:
+            _fill_norm(theirs.layer_norm, norm)
+        for place, layer in zip(theirs.layer, layers, strict=True):
+            _fill_layer(place, layer, c)
+    return kinds.TransformerSpec(encoder, decoder)
+
+
+def _fill_layer(theirs: Any, ours: EncoderLayer | DecoderLayer, config: TransformerConfig) -> None:
+    _fill_attention(theirs.self_attention, ours.self_attention, config)
+    _fill_norm(theirs.self_attention.layer_norm, ours.self_attention_residual.norm)
+    if isinstance(ours, DecoderLayer):
+        _fill_attention(theirs.attention, ours.cross_attention, config)
+        _fill_norm(theirs.attention.layer_norm, ours.cross_attention_residual.norm)
+    network = ours.feed_forward
+    _fill_norm(theirs.ffn.layer_norm, ours.feed_forward_residual.norm)
+    _fill_linear(theirs.ffn.linear_0, network.hidden if network.gate is None else network.gate)
+    _fill_linear(theirs.ffn.linear_1, network.output)
+    if network.gate is not None:
+        _fill_linear(theirs.ffn.linear_0_noact, network.hidden)
+
+
+def _fill_attention(theirs: Any, ours: MultiHeadAttention, config: TransformerConfig) -> None:
+    """Self-attention has one matrix for its three projections; else the queries have their own."""
+    weight, bias, size = ours.in_projection.weight, ours.in_projection.bias, ours.sizes[0]
+    cuts = [slice(None)] if len(theirs.linear) == 2 else [slice(size), slice(size, None)]
+    for place, cut in zip(theirs.linear, cuts, strict=False):
+        place.weight = _array(weight[cut])
+        if bias is not None:
+            place.bias = _array(bias[cut])
+    _fill_linear(theirs.linear[-1], ours.out_projection)
+    if config.attention_scale is not None:
+        theirs.queries_scale = float(config.attention_scale)
+
+
+def _fill_linear(theirs: Any, ours: nn.Linear) -> None:
+    theirs.weight = _array(ours.weight)
+    if ours.bias is not None:
+        theirs.bias = _array(ours.bias)
+
+
+def _fill_norm(theirs: Any, ours: nn.Module) -> None:
+    theirs.gamma = _array(ours.weight)
+    if isinstance(ours, nn.LayerNorm):
+        theirs.beta = _array(ours.bias)
+
+
+def _position_table(model: Transformer, positions: nn.Module) -> Tensor:
+    """A row for every position that a source or a translation can reach."""
+    c = model.config
+    if c.positions == "learned":
+        return positions.embedding.weight
+    longest = c.max_length + EXTRA_LENGTH
+    if c.positions in ("rotary", "none"):  # without a table, it would add sinusoids
+        return torch.zeros(longest, c.d_model)
+    layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
+    return sinusoidal_table(longest, c.d_model, layout)
+
+
+def _array(tensor: Tensor) -> Any:
+    # A copy: quantization multiplies in place, and would leave our own model in ruins.
+    return tensor.detach().float().cpu().numpy().copy()
