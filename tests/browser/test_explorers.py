@@ -177,7 +177,7 @@ def test_weights_and_slope_are_the_packages(opened, explorers):
     for divide, (query, size, warmth) in product((False, True), settings):
         page.get_by_role("checkbox").set_checked(divide)
         slide(page, "query", query + 1)
-        slide(page, "length of the vectors", size)
+        slide(page, "vector length", size)
         slide(page, "temperature", warmth)
         weights = explorer.weights(query, 2**size, divide, 2 ** (warmth / 4))
         assert np.allclose(numbers(page, "weights"), weights, atol=1e-4)

@@ -9,9 +9,19 @@ from transformer.book.figures import figure, name_line, plot_runs, ramp, setup
 from transformer.book.interactive import AttentionMap
 from transformer.book.source import show_source
 from transformer.book.tables import Table, comparison, significant
+from transformer.book.widgets import (
+    BeamExplorer,
+    MaskBuilder,
+    PositionExplorer,
+    SoftmaxExplorer,
+)
 
 __all__ = [
     "AttentionMap",
+    "BeamExplorer",
+    "MaskBuilder",
+    "PositionExplorer",
+    "SoftmaxExplorer",
     "Table",
     "check",
     "check_function",

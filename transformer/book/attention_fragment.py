@@ -1,4 +1,4 @@
-"""The markup and the script of the interactive attention map: no library, no network.
+"""The style and the script of the interactive attention map: no library, no network.
 
 The script finds its own element, draws on a canvas in the page's colours, and follows pointer,
 arrow keys, changes of width and changes of theme. Without scripts the picture inside remains.
@@ -16,14 +16,6 @@ border:1px solid currentColor;border-radius:4px;padding:.1em .4em;max-width:100%
 .attention-map option{color:#222b33;background:#fff}
 .attention-map output{display:block;min-height:3.2em;margin-top:.4em}
 """
-
-# Placeholders in capitals between percent signs are filled by interactive.py.
-MARKUP = """<div class="themed attention-map" id="%ID%">
-<style>%STYLE%</style>
-<img alt="%ALT%" src="data:image/png;base64,%PNG%">
-<script type="application/json">%DATA%</script>
-<script>%SCRIPT%</script>
-</div>"""
 
 SCRIPT = """(() => {
 const root = document.querySelector('[id="%ID%"]:not([data-ready])');

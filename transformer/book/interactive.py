@@ -7,23 +7,17 @@ Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
 """
 
 import base64
-import hashlib
-import io
-import json
 from collections.abc import Sequence
-from html import escape
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from transformer.book.attention_fragment import MARKUP, SCRIPT, STYLE
-from transformer.book.figures import STYLE as FIGURE_STYLE
+from transformer.book.attention_fragment import SCRIPT, STYLE
+from transformer.book.widgets.base import Widget
 
 
-class AttentionMap:
+class AttentionMap(Widget):
     """One or several attention maps over the same labelled queries and keys.
 
     Write it as the last line of a cell. The map is drawn by the page; nothing else is loaded.
@@ -41,6 +35,10 @@ class AttentionMap:
 
     Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
     """
+
+    kind = "attention-map"
+    style = STYLE
+    script = SCRIPT
 
     def __init__(
         self,
@@ -72,6 +70,7 @@ class AttentionMap:
             )
         if not 0 <= row < shape[1]:
             raise ValueError(f"row must be in 0..{shape[1] - 1}, got {row}")
+        self.size = (max(3.0, 1.6 + 0.5 * shape[2]), max(1.8, 1.2 + 0.36 * shape[1]))
         self.alt = alt or self._describe()
 
     def _describe(self) -> str:
@@ -81,58 +80,32 @@ class AttentionMap:
             pairs.append(f"{query} to {'all alike' if even else self.keys[row.argmax()]}")
         return f"Attention map. Largest weight of each query: {', '.join(pairs)}."
 
-    def _png(self) -> bytes:
-        """Draw the first map as a picture."""
-        rows, columns = self.weights.shape[1:]
-        with mpl.rc_context({**FIGURE_STYLE, "axes.grid": False}):
-            size = (max(3.0, 1.6 + 0.5 * columns), max(1.8, 1.2 + 0.36 * rows))
-            figure = Figure(figsize=size, dpi=100, layout="constrained")
-            FigureCanvasAgg(figure)
-            axes = figure.subplots()
-            axes.imshow(self.weights[0], cmap="Blues", vmin=0, vmax=1, aspect="auto")
-            axes.set_xticks(range(columns), self.keys, rotation=45, ha="left")
-            axes.set_yticks(range(rows), self.queries)
-            axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
-            axes.spines[:].set_visible(False)
-            axes.set_xlabel("key")
-            axes.set_ylabel("query")
-            target = io.BytesIO()
-            figure.savefig(target, format="png", metadata={"Software": None})
-        return target.getvalue()
+    def draw(self, figure: Figure) -> None:
+        """Draw the first map.
 
-    def _data(self) -> str:
-        """Pack labels and weights; 16 bits a weight keep four decimals."""
+        Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
+        """
+        rows, columns = self.weights.shape[1:]
+        axes = figure.subplots()
+        axes.grid(False)
+        axes.imshow(self.weights[0], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        axes.set_xticks(range(columns), self.keys, rotation=45, ha="left")
+        axes.set_yticks(range(rows), self.queries)
+        axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+        axes.spines[:].set_visible(False)
+        axes.set_xlabel("key")
+        axes.set_ylabel("query")
+
+    def payload(self) -> dict:
+        """Pack labels and weights; 16 bits a weight keep four decimals.
+
+        Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
+        """
         packed = np.round(np.clip(self.weights, 0, 1) * 65535).astype("<u2").tobytes()
-        data = {
+        return {
             "queries": self.queries,
             "keys": self.keys,
             "names": self.names,
             "row": self.row,
             "weights": base64.b64encode(packed).decode(),
         }
-        # A "</script>" among the labels must not end the element that holds them.
-        return json.dumps(data).replace("<", "\\u003c")
-
-    def _html(self, png: str) -> str:
-        data = self._data()
-        # The same map has the same id in every run, so that the stored output does not change.
-        identity = "attention-map-" + hashlib.sha256((data + self.alt).encode()).hexdigest()[:10]
-        parts = {
-            "STYLE": STYLE,
-            "SCRIPT": SCRIPT,
-            "ID": identity,
-            "ALT": escape(self.alt),
-            "PNG": png,
-            "DATA": data,
-        }
-        html = MARKUP
-        for name, text in parts.items():
-            html = html.replace(f"%{name}%", text)
-        return html
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        png = base64.b64encode(self._png()).decode()
-        return {"text/html": self._html(png), "image/png": png, "text/plain": repr(self)}
-
-    def __repr__(self) -> str:
-        return self.alt

@@ -1,0 +1,82 @@
+"""The printable file: pages in order, everything unfolded, figures still, links whole."""
+
+import subprocess
+import sys
+
+import make_pdf
+import pytest
+from pypdf import PdfReader
+
+ONLY = ["book/intro", "notebooks/02_attention"]
+
+
+@pytest.fixture(scope="module")
+def pdf(html, tmp_path_factory):
+    path = tmp_path_factory.mktemp("pdf") / "book.pdf"
+    # In a process of its own: this one may have a browser open already.
+    command = [sys.executable, make_pdf.__file__, html, path, "--only", *ONLY]
+    subprocess.run(command, check=True, capture_output=True)
+    assert [*path.parent.iterdir()] == [path]
+    return PdfReader(path)
+
+
+@pytest.fixture(scope="module")
+def text(pdf):
+    return "\n".join(page.extract_text() for page in pdf.pages)
+
+
+def test_pages_follow_the_table_of_contents(pdf, text):
+    titles = [item.title for item in pdf.outline if not isinstance(item, list)]
+    chapters = [item.title for item in pdf.outline[-1]]
+    assert titles == ["Start here", "Attention"] and chapters == ["What is attention?"]
+    assert text.index("Three ways in") < text.index("The answer in two sentences")
+    assert pdf.metadata.title == "Attention Is All You Need, rebuilt"
+    assert all(abs(page.mediabox.width - 595) < 2 for page in pdf.pages)  # A4
+
+
+def test_what_is_folded_on_the_page_is_shown_and_what_is_for_the_screen_is_not(text):
+    assert "def einsum_attention" in text and 'torch.einsum("bhtd,bhsd->bhts"' in text
+    assert "Solution" in text
+    assert "pip install -q" not in text  # the cell that installs the package in Colab
+    assert "Show code cell" not in text and "Hide code cell" not in text
+
+
+def test_figures_are_pictures_and_not_what_a_script_has_drawn(pdf, text):
+    assert "mean of its heads" not in text and "looks most at" not in text
+    assert sum(len(page.images) for page in pdf.pages[:3]) >= 1
+    assert sum(len(page.images) for page in pdf.pages) >= 3
+
+
+def links(pdf):
+    for page in pdf.pages:
+        for annotation in page.get("/Annots") or ():
+            yield annotation.get_object().get("/A") or {}
+
+
+def test_links_lead_through_the_file_or_to_the_public_book(pdf):
+    addresses = [action["/URI"] for action in links(pdf) if "/URI" in action]
+    assert addresses and not any(
+        "127.0.0.1" in address or "file:" in address for address in addresses
+    )
+    base = "https://transformer-book.github.io/transformer-book/notebooks/05_masks.html"
+    assert any(address.startswith(base) for address in addresses)
+    inside = [
+        action["/D"][0] for action in links(pdf) if action.get("/S") == "/GoTo" and "/D" in action
+    ]
+    chapter = pdf.get_destination_page_number(pdf.outline[-1][0])
+    places = {
+        pdf.get_page_number(target.get_object()) for target in inside if hasattr(target, "idnum")
+    }
+    assert chapter in places
+
+
+def test_the_order_is_that_of_the_book():
+    chapters = [dict(file="a/1", sections=[dict(file="a/2")]), dict(file="a/3")]
+    contents = dict(root="a/0", parts=[dict(caption="A", chapters=chapters)])
+    assert make_pdf.pages_of(contents) == [("", ["a/0"]), ("A", ["a/1", "a/2", "a/3"])]
+
+
+def test_a_page_that_was_not_built_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["make_pdf.py", str(tmp_path), str(tmp_path / "a.pdf")])
+    assert make_pdf.main() == 2
+    assert "book/intro" in capsys.readouterr().err and not [*tmp_path.iterdir()]

@@ -1,0 +1,132 @@
+"""What all interactive figures share: they travel inside the notebook and need nothing else.
+
+A widget is one piece of markup with its data, its style, its script and a picture. Nothing is
+loaded, so that it works from a file, offline, and in any viewer. Where scripts do not run the
+picture stays; where they run, it makes room for something to play with. Either says in words what
+there is to see.
+
+Paper: not in the paper: the means by which the book shows it
+"""
+
+import base64
+import hashlib
+import io
+import json
+import re
+from html import escape
+from importlib.resources import files
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from transformer.book.figures import STYLE as FIGURE_STYLE
+
+MARKUP = """<div class="themed %KIND%" id="%ID%">
+<style>%STYLE%</style>
+<img alt="%ALT%" src="data:image/png;base64,%PNG%">
+<script type="application/json">%DATA%</script>
+<script>%SCRIPT%</script>
+</div>"""
+
+
+class Widget:
+    """An interactive figure: write it as the last line of a cell.
+
+    A subclass says what is special about it: the attributes below, :meth:`payload` and
+    :meth:`draw`.
+
+    Paper: not in the paper: the means by which the book shows it
+    """
+
+    #: Name of the element's class, and the beginning of its id.
+    kind = ""
+    #: Further classes of the element.
+    classes = ""
+    #: The style sheet, every rule of which begins with the class.
+    style = ""
+    #: The script; %ID% stands for the id of the element.
+    script = ""
+    #: What is seen, for readers who do not see it.
+    alt = ""
+    #: Width and height of the picture, in inches.
+    size: tuple[float, float] = (6.4, 3.6)
+
+    def payload(self) -> dict:
+        """Collect what the script needs; anything that JSON can say.
+
+        Paper: not in the paper: the means by which the book shows it
+        """
+        raise NotImplementedError
+
+    def draw(self, figure: Figure) -> None:
+        """Draw the picture for places where scripts do not run.
+
+        Paper: not in the paper: the means by which the book shows it
+        """
+        raise NotImplementedError
+
+    def _png(self) -> bytes:
+        with mpl.rc_context(FIGURE_STYLE):
+            figure = Figure(figsize=self.size, dpi=100, layout="constrained")
+            FigureCanvasAgg(figure)
+            self.draw(figure)
+            target = io.BytesIO()
+            figure.savefig(target, format="png", metadata={"Software": None})
+        # Flat colours do with a palette, which makes the page lighter by half and more.
+        small = io.BytesIO()
+        Image.open(target).convert("RGB").quantize(128).save(small, format="png", optimize=True)
+        return small.getvalue()
+
+    def _html(self, png: str) -> str:
+        # A "</script>" among the labels must not end the element that holds them.
+        data = json.dumps(self.payload()).replace("<", "\\u003c")
+        # The same widget has the same id in every run, so that the stored output does not change.
+        digest = hashlib.sha256((data + self.alt).encode()).hexdigest()[:10]
+        parts = {
+            "KIND": f"{self.classes} {self.kind}".strip(),
+            "ID": f"{self.kind}-{digest}",
+            "STYLE": self.style,
+            "ALT": escape(self.alt),
+            "PNG": png,
+            "DATA": data,
+        }
+        parts["SCRIPT"] = self.script.replace("%ID%", parts["ID"])
+        # All at once: what stands in one part is not searched for the names of others.
+        return re.sub("%([A-Z]+)%", lambda found: parts[found[1]], MARKUP)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        png = base64.b64encode(self._png()).decode()
+        return {"text/html": self._html(png), "image/png": png, "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        return self.alt
+
+
+def read_asset(name: str) -> str:
+    """Read a style sheet or a script that lies beside this module.
+
+    Args:
+        name: of the file, e.g. "explorer.js".
+
+    Paper: not in the paper: the means by which the book shows it
+    """
+    return files("transformer.book.widgets").joinpath(name).read_text(encoding="utf-8")
+
+
+class Explorer(Widget):
+    """A widget with controls under it: sliders, boxes and buttons of the browser's own.
+
+    Its script is a file of its name, which runs after ``explorer.js`` in the same function and so
+    may use all that is defined there.
+
+    Paper: not in the paper: the means by which the book shows it
+    """
+
+    classes = "explorer"
+
+    def __init_subclass__(cls) -> None:
+        cls.style = read_asset("explorer.css") + read_asset(f"{cls.kind}.css")
+        script = read_asset("explorer.js") + read_asset(f"{cls.kind}.js")
+        cls.script = "(() => {\n" + script + "})();"

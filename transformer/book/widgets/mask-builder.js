@@ -1,0 +1,72 @@
+const N = data.tokens.length;
+const query = slider("query", {
+  min: 1, max: N, value: data.query + 1, show: q => `${q}: ${data.tokens[q - 1]}`,
+});
+const padding = slider("padding at the end", {
+  min: 0, max: N - 1, value: data.padding, show: n => `${n} of ${N}`,
+});
+const window_ = slider("window", {
+  min: 1, max: N, value: data.window, show: w => (w === N ? "all" : `${w} wide`),
+});
+const causal = tick("causal: hide the future", data.causal);
+
+// True = may attend. The window reaches back, and where the future is open, forward as far.
+const mayAttend = (q, k) =>
+  k < N - padding.value &&
+  (!causal.value || k <= q) &&
+  Math.abs(q - k) < window_.value;
+const token = n => (n < N - padding.value ? data.tokens[n] : "<pad>");
+
+function board(chosen) {
+  const head = make("tr", {}, make("td", { class: "corner", style: "all: unset" }));
+  const kind = n => (n < N - padding.value ? "" : "pad");
+  for (let k = 0; k < N; k++) head.append(make("th", {
+    scope: "col", class: `${kind(k)} ${mayAttend(chosen, k) ? "lit" : ""}`,
+  }, make("span", {}, token(k))));
+  const body = make("tbody");
+  for (let q = 0; q < N; q++) {
+    const row = make("tr", { class: q === chosen ? "here" : "" },
+      make("th", { scope: "row", class: kind(q) }, token(q)));
+    for (let k = 0; k < N; k++) {
+      const seen = mayAttend(q, k);
+      row.append(make("td", { class: seen ? "seen" : "" },
+        make("span", { "aria-hidden": "true" }, seen ? "\u2713" : ""),
+        make("span", { class: "words" }, seen ? "may attend" : "hidden")));
+    }
+    row.addEventListener("pointerdown", () => { query.input.value = q + 1; query.tell(); update(); });
+    body.append(row);
+  }
+  return make("table", {}, make("caption", {}, "keys \u2192, queries \u2193"),
+    make("thead", {}, head), body);
+}
+
+function update() {
+  const chosen = query.value - 1, keys = [...Array(N).keys()];
+  const seen = keys.filter(k => mayAttend(chosen, k));
+  const parts = [];
+  if (padding.value) parts.push("padding_mask(ids)");
+  if (causal.value) parts.push(`causal_mask(${N})`);
+  if (window_.value < N) parts.push(
+    causal.value ? `local_mask(${N}, ${window_.value})` : `((i - j).abs() < ${window_.value})`);
+  const blind = keys.filter(q => !keys.some(k => mayAttend(q, k)));
+  const said = make("div", { class: "said", "aria-hidden": "true" },
+    make("code", { class: "code" }, `mask = ${parts.join("\n     & ") || "None"}`),
+    `\u201c${token(chosen)}\u201d sees ${seen.length} of ${N}:`,
+    make("div", { class: "chips" }, ...keys.map(k =>
+      make("span", { class: mayAttend(chosen, k) ? "seen" : "" }, token(k)))));
+  if (blind.length) said.append(make("p", { class: "blind" },
+    blind.length === 1 ? "One row sees nothing: its output is zero."
+      : `${blind.length} rows see nothing: their output is zero.`));
+  stage.replaceChildren(make("div", { class: "board" }, board(chosen), said));
+  const total = keys.reduce((sum, q) => sum + keys.filter(k => mayAttend(q, k)).length, 0);
+  const which = seen.length === N ? "all positions"
+    : seen.length ? seen.map(k => `${k + 1} ${token(k)}`).join(", ") : "nothing";
+  const words = [`Query ${chosen + 1}, \u201c${token(chosen)}\u201d, may attend to ${which}.`];
+  words.push(`${total} of ${N * N} pairs are open.`);
+  if (blind.length) words.push(blind.length === 1
+    ? `Query ${blind[0] + 1} sees nothing, so its output is zero.`
+    : `Queries ${blind.map(q => q + 1).join(", ")} see nothing, so their output is zero.`);
+  spoken.textContent = words.join(" ");
+  root.dataset.mask = keys.flatMap(q => keys.map(k => +mayAttend(q, k))).join("");
+}
+start();

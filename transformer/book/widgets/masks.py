@@ -1,0 +1,120 @@
+"""Masks to build: which query may attend to which key, under rules that one switches on and off.
+
+Paper: section 3.2.3
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from transformer.book.figures import COLOURS
+from transformer.book.widgets.base import Explorer
+from transformer.experiments.sparse_attention import local_mask
+from transformer.model.masks import causal_mask, padding_mask
+
+
+class MaskBuilder(Explorer):
+    """A grid of queries and keys, with switches for the future, the padding and a window.
+
+    Args:
+        tokens: the sentence, 4 to 10 tokens; the padding takes the place of the last ones.
+        causal: whether the future is hidden at first.
+        padding: how many positions are padding at first.
+        window: how many positions a query sees back to at first, itself included; None for all.
+        query: the query that is marked at first, from 0 on.
+
+    Raises:
+        ValueError: if one of them is out of its range.
+
+    Paper: section 3.2.3
+    """
+
+    kind = "mask-builder"
+    size = (5.2, 4.0)
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        causal: bool = True,
+        padding: int = 0,
+        window: int | None = None,
+        query: int = 0,
+    ):
+        self.tokens = list(tokens)
+        length = len(self.tokens)
+        if not 4 <= length <= 10:
+            raise ValueError(f"tokens must be 4 to 10, got {length}")
+        window = length if window is None else window
+        if not 1 <= window <= length:
+            raise ValueError(f"window must be in 1..{length}, got {window}")
+        if not 0 <= padding < length:
+            raise ValueError(f"padding must be in 0..{length - 1}, got {padding}")
+        if not 0 <= query < length:
+            raise ValueError(f"query must be in 0..{length - 1}, got {query}")
+        self.causal, self.padding, self.window, self.query = causal, padding, window, query
+        self.alt = self._describe()
+
+    def mask(self, causal: bool, padding: int, window: int) -> Bool[Tensor, "T T"]:
+        """Join the package's masks, as the widget shows them for one setting of its controls.
+
+        Args:
+            causal: whether the future is hidden.
+            padding: how many of the last positions are padding.
+            window: how many positions a query sees back to, itself included, and forward to where
+                the future is open.
+
+        Returns:
+            True = may attend.
+
+        Paper: section 3.2.3
+        """
+        length = len(self.tokens)
+        ids = torch.ones(1, length, dtype=torch.long)
+        ids[0, length - padding :] = 0
+        near = local_mask(length, window)
+        mask = padding_mask(ids)[0, 0] & (near | near.T)
+        return mask & causal_mask(length) if causal else mask
+
+    def _shown(self) -> list[str]:
+        real = len(self.tokens) - self.padding
+        return self.tokens[:real] + ["<pad>"] * self.padding
+
+    def _describe(self) -> str:
+        mask, shown = self.mask(self.causal, self.padding, self.window), self._shown()
+        rows = [f"{name} sees {sum(row)}" for name, row in zip(shown, mask.tolist(), strict=True)]
+        return f"A grid of {len(shown)} queries and {len(shown)} keys. {', '.join(rows)}."
+
+    def payload(self) -> dict:
+        """Collect the tokens and the first setting.
+
+        Paper: not in the paper
+        """
+        return {
+            "title": "Who may look at whom",
+            "tokens": self.tokens,
+            "causal": self.causal,
+            "padding": self.padding,
+            "window": self.window,
+            "query": self.query,
+        }
+
+    def draw(self, figure: Figure) -> None:
+        """Draw the grid.
+
+        Paper: not in the paper
+        """
+        mask, shown = self.mask(self.causal, self.padding, self.window), self._shown()
+        axes = figure.subplots()
+        axes.grid(False)
+        shades = ListedColormap(["#eceff2", COLOURS["blue"]])
+        axes.pcolormesh(mask.numpy(), cmap=shades, vmin=0, vmax=1, ec="white", lw=3)
+        places = torch.arange(len(shown)).numpy() + 0.5
+        axes.set_xticks(places, shown, rotation=60, ha="left")
+        axes.set_yticks(places, shown)
+        axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+        axes.spines[:].set_visible(False)
+        axes.set(ylim=(len(shown), 0), aspect="equal", xlabel="blue: the query of the row may look")

@@ -1,0 +1,165 @@
+"""The softmax to play with: how wide scores make hard choices, and what division changes.
+
+Paper: section 3.2.1, footnote 4
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from transformer.book.figures import COLOURS
+from transformer.book.widgets.base import Explorer
+
+
+class SoftmaxExplorer(Explorer):
+    """Scores and weights of real vectors, with sliders for their length and the temperature.
+
+    The vectors are given once, as long as the longest; shorter ones are their beginnings. So one
+    sees the same query ask the same keys, with more and more components.
+
+    The slope is the size of the Jacobian of the softmax: the root of the sum of its squared
+    entries, at most 0.5.
+
+    Args:
+        queries: (Q, d_k), components of variance 1; one is chosen by a slider.
+        keys: (S, d_k), S from 2 to 12.
+        labels: what to call the keys; "key 1", "key 2", ... if None.
+        query: the query that is shown first, from 0 on; None for the one that is most typical: the
+            slope of its undivided scores is the nearest to the median.
+        d_k: the length that is shown first, a power of two.
+        divide: whether the scores are divided at first.
+
+    Raises:
+        ValueError: if the vectors are not of one length, if that is not a power of two from 2 on,
+            or if anything else is out of its range.
+
+    Paper: section 3.2.1, footnote 4
+    """
+
+    kind = "softmax-explorer"
+    size = (6.4, 3.4)
+
+    def __init__(
+        self,
+        queries: Float[Tensor, "Q d_k"],
+        keys: Float[Tensor, "S d_k_too"],
+        labels: Sequence[str] | None = None,
+        query: int | None = None,
+        d_k: int = 64,
+        divide: bool = False,
+    ):
+        if queries.size(1) != keys.size(1):
+            raise ValueError(
+                f"queries and keys must be of one length, got {queries.size(1)} and {keys.size(1)}"
+            )
+        longest = keys.size(1)
+        if longest < 2 or longest & (longest - 1):
+            raise ValueError(f"the length of the vectors must be a power of two, got {longest}")
+        if not 2 <= len(keys) <= 12:
+            raise ValueError(f"keys must be 2 to 12 vectors, got {len(keys)}")
+        self.sizes = [2**i for i in range(longest.bit_length())]
+        if d_k not in self.sizes:
+            raise ValueError(f"d_k must be one of {self.sizes}, got {d_k}")
+        if query is not None and not 0 <= query < len(queries):
+            raise ValueError(f"query must be in 0..{len(queries) - 1}, got {query}")
+        default = [f"key {i + 1}" for i in range(len(keys))]
+        self.labels = default if labels is None else list(labels)
+        if len(self.labels) != len(keys):
+            raise ValueError(f"labels must be {len(keys)}, one for each key, got {len(labels)}")
+        self.first, self.divide = self.sizes.index(d_k), divide
+        # dot products, (Q, sizes, S), undivided, for each length
+        self.scores = torch.stack(
+            [queries[:, :d].double() @ keys[:, :d].double().T for d in self.sizes], dim=1
+        )
+        slopes = self.slope(self.scores[:, self.first].softmax(dim=-1))
+        typical = int((slopes - slopes.quantile(0.5)).abs().argmin())
+        self.query = typical if query is None else query
+        self.alt = self._describe()
+
+    def weights(self, query: int, d_k: int, divide: bool, temperature: float = 1.0) -> Tensor:
+        """Compute what the widget shows for one setting of its controls.
+
+        Args:
+            query: from 0 on.
+            d_k: length of the vectors.
+            divide: whether the scores are divided by its root.
+            temperature: what they are divided by besides.
+
+        Returns:
+            The weights of the keys, (S,).
+
+        Paper: section 3.2.1, Eq. (1)
+        """
+        scores = self.scores[query, self.sizes.index(d_k)] / temperature
+        return (scores / d_k**0.5 if divide else scores).softmax(dim=-1)
+
+    @staticmethod
+    def slope(weights: Float[Tensor, "*batch S"]) -> Float[Tensor, "*batch"]:
+        """Compute the size of the Jacobian of a softmax with these weights.
+
+        Args:
+            weights: each row sums to 1.
+
+        Paper: section 3.2.1 (extremely small gradients)
+        """
+        jacobian = torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
+        return jacobian.norm(dim=(-2, -1))
+
+    def _medians(self, divide: bool) -> np.ndarray:
+        """For each length, the median over the queries of the slope."""
+        sizes = torch.tensor(self.sizes).double()[:, None]
+        weights = (self.scores / sizes.sqrt() if divide else self.scores).softmax(dim=-1)
+        return np.median(self.slope(weights).numpy(), axis=0)
+
+    def _describe(self) -> str:
+        short, long = self.sizes[0], self.sizes[-1]
+        parts = []
+        for name, divide in (("undivided", False), ("divided by the root of d_k", True)):
+            slopes = self._medians(divide)[[0, -1]]
+            parts.append(f"{name}, from {slopes[0]:.2f} to {slopes[1]:.2f}")
+        return (
+            f"Scores of a query against {len(self.labels)} keys, the weights that the softmax "
+            f"makes of them, and its slope, which says how much gradient it lets through. As d_k "
+            f"grows from {short} to {long}, the median slope of {len(self.scores)} queries goes, "
+            f"{' and, '.join(parts)}."
+        )
+
+    def payload(self) -> dict:
+        """Collect labels, scores and the first setting.
+
+        Paper: not in the paper
+        """
+        return {
+            "title": "What a softmax makes of scores",
+            "keys": self.labels,
+            "sizes": self.sizes,
+            "scores": [[[round(s, 4) for s in row] for row in q] for q in self.scores.tolist()],
+            "farthest": round(self.scores.abs().max().item(), 3),
+            "query": self.query,
+            "size": self.first,
+            "divide": self.divide,
+        }
+
+    def draw(self, figure: Figure) -> None:
+        """Draw the weights with and without the division, and the slopes beside them.
+
+        Paper: not in the paper
+        """
+        left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+        place, d = np.arange(len(self.labels)), self.sizes[self.first]
+        for divide, colour in ((False, "vermilion"), (True, "blue")):
+            name = "divided" if divide else "undivided"
+            weights = self.weights(self.query, d, divide).numpy()
+            shift = 0.2 if divide else -0.2
+            left.barh(place + shift, weights, 0.38, color=COLOURS[colour], label=name)
+            right.plot(self.sizes, self._medians(divide), color=COLOURS[colour], label=name)
+        left.set_yticks(place, self.labels)
+        left.set(xlim=(0, 1), xlabel=f"weight, $d_k$ = {d}", ylim=(len(place) - 0.4, -0.6))
+        left.set_title("Weights of a query")
+        right.set(xscale="log", ylim=(0, 0.5), xlabel="$d_k$")
+        right.set_title(f"Slope, median of {len(self.scores)} queries")
+        left.legend()
