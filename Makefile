@@ -20,7 +20,7 @@ SOURCES := $(shell find book/. notebooks/. transformer/. \
 export OMP_NUM_THREADS ?= 1
 unexport MPLBACKEND
 
-.PHONY: help book test unit notebooks verify smoke check browser lint links bench gpu table3 clean
+.PHONY: help book test unit notebooks verify smoke check browser pdf lint links bench gpu table3 clean
 
 help:
 	@echo "make book       build the book and say where to open it"
@@ -31,6 +31,7 @@ help:
 	@echo "make check      build the book and check its pages"
 	@echo "make notebooks  execute every notebook in place"
 	@echo "make browser    open every page in Chromium: phone and desk, light and dark"
+	@echo "make pdf        print the whole book into one file, _build/book.pdf"
 	@echo "make lint       ruff"
 	@echo "make links      ask every outside link of the book whether it is still there"
 	@echo "make bench      compare the speed with two peers (installs transformers)"
@@ -84,6 +85,9 @@ browser: $(BUILT)
 		  apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 		{ echo "The pages are tested in Chromium. Install it: apt install chromium"; exit 1; }
 	BOOK_HTML=_build/html $(PY) -m pytest -q -n $(WORKERS) tests/browser
+
+pdf: $(BUILT)
+	$(PY) tools/make_pdf.py _build/html _build/book.pdf
 
 notebooks: $(INSTALLED)
 	$(PY) tools/execute_notebooks.py

@@ -5,9 +5,14 @@
 
 Cells keep their ids and the metadata that the book reads; times, versions and widths go. A second
 run of a deterministic notebook changes no byte. A notebook that raises is left as it was.
+
+How long a chapter takes is written to book/run_times.json, coarsely, for the line under its title:
+seconds of one CPU core, Python's start included, which a busy machine hardly changes.
 """
 
 import argparse
+import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -17,7 +22,11 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode, from_dict
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+RUN_TIMES = ROOT / "book" / "run_times.json"
+# What a page says of its run time, in seconds.
+ROUND = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600)
 SKIP = "nbval-skip"
 CELL_METADATA = {"tags", "mystnb"}
 NOTEBOOK_METADATA = {
@@ -46,6 +55,26 @@ def check_ids(notebook: NotebookNode) -> None:
     double = sorted({cell_id for cell_id in ids if ids.count(cell_id) > 1})
     if double:
         raise ValueError(f"cell ids appear twice: {', '.join(double)}")
+
+
+def rounded(seconds: float, before: int | None = None) -> int:
+    """The nearest round time; the one before stays unless it is wrong by half or more."""
+    if before is not None and before / 1.5 < seconds < before * 1.5:
+        return before
+    return min(ROUND, key=lambda time: abs(math.log(time / max(seconds, 1))))
+
+
+def store_time(name: str, seconds: float, path: Path) -> None:
+    """Writes the run time of a notebook beside those of the others."""
+    times = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    times[name] = rounded(seconds, times.get(name))
+    path.write_text(json.dumps(times, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def cpu_of_children() -> float:
+    """CPU seconds of the processes that this one has started and seen end."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def execute(path: Path, timeout: int) -> bool:
@@ -78,6 +107,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebooks", nargs="*", type=Path, help="default: all of notebooks/")
     parser.add_argument("--timeout", type=int, default=600, help="seconds a cell may take")
+    parser.add_argument(
+        "--times", type=Path, help="where run times go; default: book/run_times.json for chapters"
+    )
     arguments = parser.parse_args()
 
     # The kernels inherit this process's environment.
@@ -86,8 +118,14 @@ def main() -> int:
 
     failed = 0
     for path in arguments.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")):
+        # A notebook from elsewhere is nobody's chapter.
+        own = RUN_TIMES if path.resolve().parent == NOTEBOOKS else None
+        times = arguments.times or own
+        started = cpu_of_children()
         try:
             changed = execute(path, arguments.timeout)
+            if times is not None and hasattr(os, "fork"):  # Windows does not count them
+                store_time(path.stem, cpu_of_children() - started, times)
             print(f"{path.name}: {'updated' if changed else 'unchanged'}")
         except (CellExecutionError, OSError, ValueError, nbformat.ValidationError) as error:
             failed += 1

@@ -7,11 +7,52 @@ The names below are loaded when they are first used: `import transformer` alone 
 torch.
 """
 
+import sys
 import warnings
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 __version__ = "0.1.0"
+
+# pip looks after both of these; whoever runs from a checkout, or in the kernel of another
+# environment, would meet an error from deep inside.
+_PYTHON = (3, 11)
+_NEEDS = (
+    "accelerate",
+    "huggingface_hub",
+    "jaxtyping",
+    "matplotlib",
+    "numpy",
+    "sacrebleu",
+    "safetensors",
+    "tokenizers",
+    "torch",
+    "tqdm",
+    "typer",
+)
+
+
+def _check_environment() -> None:
+    """Raise what a reader can act on, if this Python cannot run the package; loads nothing."""
+    if sys.version_info < _PYTHON:
+        raise ImportError(
+            f"transformer needs Python {_PYTHON[0]}.{_PYTHON[1]} or newer, and this is "
+            f"{sys.version.split()[0]}: {sys.executable}. Make an environment with a newer one, "
+            "and in a notebook choose its kernel."
+        )
+    missing = [name for name in _NEEDS if name not in sys.modules and find_spec(name) is None]
+    if missing:
+        raise ModuleNotFoundError(
+            f"transformer needs {', '.join(missing)}, which this Python does not have: "
+            f"{sys.executable}. Install what is missing there: {sys.executable} -m pip install "
+            f"{' '.join(missing)}. In a notebook: run the first cell, or choose the kernel of the "
+            "environment in which the package was installed.",
+            name=missing[0],
+        )
+
+
+_check_environment()
 
 # In a notebook without ipywidgets, a library below warns as soon as the model is imported. Our
 # progress bars are of text, so there is nothing to be warned of.

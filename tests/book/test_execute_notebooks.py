@@ -6,7 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from execute_notebooks import check_ids
+from execute_notebooks import (
+    NOTEBOOKS,
+    ROUND,
+    RUN_TIMES,
+    check_ids,
+    cpu_of_children,
+    rounded,
+    store_time,
+)
 from nbformat import from_dict
 from run_notebook import parse_parameters, parse_value
 
@@ -65,6 +73,48 @@ def test_executing_twice_changes_no_byte(tmp_path):
     assert value["metadata"] == {"tags": ["hide-input"]} and value["execution_count"] == 1
     assert printed["metadata"] == {"mystnb": {"image": {"alt": "?"}}}
     assert [output["text"] for output in printed["outputs"]] == [["0\n", "1\n", "2\n"]]
+
+
+def test_seconds_are_of_the_cpu_and_of_processes_that_ended():
+    busy = "import time\nwhile time.process_time() < 0.6: pass\ntime.sleep(1.5)"
+    before = cpu_of_children()
+    subprocess.run([sys.executable, "-c", busy], check=True)
+    assert 0.5 < cpu_of_children() - before < 1.2
+
+
+def test_the_run_time_is_written_down(tmp_path):
+    path = write(tmp_path / "a.ipynb", code("a-1", "1"))
+    times = tmp_path / "times.json"
+    assert run("execute_notebooks.py", path, "--times", times).returncode == 0
+    assert json.loads(times.read_text()) == {"a": 5}
+
+
+def test_a_notebook_from_elsewhere_leaves_the_run_times_alone(tmp_path):
+    path = write(tmp_path / "a.ipynb", code("a-1", "1"))
+    before = RUN_TIMES.read_bytes()
+    assert run("execute_notebooks.py", path).returncode == 0
+    assert RUN_TIMES.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "seconds, before, after",
+    [(0.1, None, 5), (11, None, 10), (26, None, 30), (1e4, None, 600), (25, 20, 20), (31, 20, 30)]
+    + [(14, 20, 20), (13, 20, 15)],
+)
+def test_run_times_are_coarse_and_steady(seconds, before, after):
+    assert rounded(seconds, before) == after and after in ROUND
+
+
+def test_run_times_of_others_stay(tmp_path):
+    path = tmp_path / "times.json"
+    for name, seconds in [("b", 9), ("a", 31), ("a", 34)]:
+        store_time(name, seconds, path)
+    assert path.read_text() == '{\n  "a": 30,\n  "b": 10\n}\n'
+
+
+def test_every_chapter_has_a_run_time():
+    chapters = {path.stem for path in NOTEBOOKS.glob("*.ipynb")}
+    assert json.loads(RUN_TIMES.read_text()).keys() == chapters
 
 
 def test_a_notebook_that_raises_stays_as_it_was(tmp_path):

@@ -279,7 +279,8 @@ def _link(href: str, label: str, content: str) -> str:
 
 
 def _api(name: str, label: str, text: str) -> str:
-    return _link(f"../book/api/model.html#{name}", f"{label} in the API reference", text)
+    page = f"../book/api/{name.split('.')[1]}.html"  # a page for each floor of the package
+    return _link(f"{page}#{name}", f"{label} in the API reference", text)
 
 
 def _chapter(chapter: str, title: str, content: str) -> str:

@@ -17,6 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from transformer.book.skipped_cells import explain_unknown_names
+
 COLOURS = {
     "blue": "#0072b2",
     "vermilion": "#d55e00",
@@ -57,7 +59,7 @@ STYLE = {
 
 
 def setup(seed: int = 0) -> None:
-    """Start a notebook: the book's style, fixed seeds, one thread.
+    """Start a notebook: the book's style, fixed seeds, one thread, a hint at skipped cells.
 
     One thread, because sums over several threads are added in another order from machine to
     machine, and because small tensors are no faster on more.
@@ -72,6 +74,7 @@ def setup(seed: int = 0) -> None:
     np.random.seed(seed)
     torch.manual_seed(seed)
     torch.set_num_threads(1)
+    explain_unknown_names()
 
 
 def figure(
@@ -91,7 +94,8 @@ def figure(
         options: passed on to ``matplotlib.pyplot.subplots``, e.g. ``sharey=True``.
 
     Returns:
-        The figure, and its axes: one, or an array where there are several panels.
+        The figure, and its axes: one, or an array where there are several panels, of the shape
+        (rows, columns) without the axes of size 1.
 
     Paper: not in the paper: the style of the book
     """

@@ -177,7 +177,7 @@ def answers(
 
     Args:
         model: in evaluation mode.
-        inputs: one row an example.
+        inputs: (examples, ...), of any shape that the model takes.
         batch_size: examples at once.
 
     Paper: not in the paper

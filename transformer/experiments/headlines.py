@@ -147,7 +147,7 @@ class Summariser:
         self._objective = TranslationLoss(model, epsilon=0.0)
 
     def encode(self, split: Split) -> tuple[Tensor, Tensor]:
-        """Ids of reports and headlines, each with EOS at its end, padded with 0.
+        """Ids of reports (N, S) and headlines (N, T), each with EOS at its end, padded with 0.
 
         Paper: section 5.1
         """
