@@ -40,17 +40,17 @@ class Widget:
     Paper: not in the paper: the means by which the book shows it
     """
 
-    #: Name of the element's class, and the beginning of its id.
+    # Name of the element's class, and the beginning of its id.
     kind = ""
-    #: Further classes of the element.
+    # Further classes of the element.
     classes = ""
-    #: The style sheet, every rule of which begins with the class.
+    # The style sheet, every rule of which begins with the class.
     style = ""
-    #: The script; %ID% stands for the id of the element.
+    # The script; %ID% stands for the id of the element.
     script = ""
-    #: What is seen, for readers who do not see it.
+    # What is seen, for readers who do not see it.
     alt = ""
-    #: Width and height of the picture, in inches.
+    # Width and height of the picture, in inches.
     size: tuple[float, float] = (6.4, 3.6)
 
     def payload(self) -> dict:
