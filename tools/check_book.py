@@ -28,7 +28,7 @@ PICTURE_PATH = re.compile(r"\.(png|jpe?g|svg|gif|webp)$", re.IGNORECASE)
 SCRIPT_URL = re.compile(r"""["'](?:https?:)?//[^"'\s]+\.(?:js|css)\b""")
 CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""")
 # Made by Sphinx for the book as a whole: no page of the table of contents.
-GENERATED = {"index", "genindex", "search", "py-modindex", "prf-prf"}
+GENERATED = {"index", "search", "prf-prf"}
 
 
 class Page(HTMLParser):

@@ -8,6 +8,8 @@ import pytest
 
 ROOT = Path(os.environ["BOOK_HTML"])
 PAGES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.html"))
+# Neither a template of the theme nor the redirect to the first page is a page.
+PAGES = [page for page in PAGES if not page.startswith("_static/") and page != "index.html"]
 # Listings of source, one template: opened once each; what a reader reads is opened four times.
 LISTINGS = [page for page in PAGES if page.startswith("_modules/")]
 READ = [page for page in PAGES if page not in LISTINGS]
@@ -56,6 +58,12 @@ def breaches_of(visit) -> list[str]:
 
 def test_there_are_pages():
     assert len(READ) > 30 and len(LISTINGS) > 100
+
+
+def test_the_index_leads_to_the_first_page(visit, address):
+    found = visit()
+    found.page.goto(f"{address}index.html")
+    found.page.wait_for_url("**/book/intro.html")
 
 
 @pytest.mark.parametrize("page", READ)
