@@ -76,7 +76,7 @@ def test_a_damaged_file(saved, damage):
     path = saved / "model.safetensors"
     content = path.read_bytes()
     path.write_bytes({"short": content[:-100], "empty": b"", "noise": b"\x93" * 400}[damage])
-    with pytest.raises(ValueError, match=r"the weights in '.*' "):
+    with pytest.raises(ValueError, match=r"model\.safetensors is not a whole safetensors file"):
         Transformer.from_pretrained(saved)
 
 
