@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import re
+from abc import ABC, abstractmethod
 from html import escape
 from importlib.resources import files
 
@@ -31,7 +32,7 @@ MARKUP = """<div class="themed %KIND%" id="%ID%">
 </div>"""
 
 
-class Widget:
+class Widget(ABC):
     """An interactive figure: write it as the last line of a cell.
 
     A subclass says what is special about it: the attributes below, :meth:`payload` and
@@ -53,19 +54,19 @@ class Widget:
     # Width and height of the picture, in inches.
     size: tuple[float, float] = (6.4, 3.6)
 
+    @abstractmethod
     def payload(self) -> dict:
         """Collect what the script needs; anything that JSON can say.
 
         Paper: not in the paper: the means by which the book shows it
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def draw(self, figure: Figure) -> None:
         """Draw the picture for places where scripts do not run.
 
         Paper: not in the paper: the means by which the book shows it
         """
-        raise NotImplementedError
 
     def _png(self) -> bytes:
         with mpl.rc_context(FIGURE_STYLE):
