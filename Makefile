@@ -20,7 +20,7 @@ SOURCES := $(shell find book/. notebooks/. transformer/. \
 export OMP_NUM_THREADS ?= 1
 unexport MPLBACKEND
 
-.PHONY: help book test unit notebooks verify smoke check browser pdf lint links bench gpu table3 clean
+.PHONY: help book test unit notebooks verify smoke check browser pdf environments lint links bench gpu table3 clean
 
 help:
 	@echo "make book       build the book and say where to open it"
@@ -32,7 +32,8 @@ help:
 	@echo "make notebooks  execute every notebook in place"
 	@echo "make browser    open every page in Chromium: phone and desk, light and dark"
 	@echo "make pdf        print the whole book into one file, _build/book.pdf"
-	@echo "make lint       ruff"
+	@echo "make environments  try other versions of Python, the oldest and newest torch: PYTHONS=3.12"
+	@echo "make lint       ruff and mypy: style, form, types"
 	@echo "make links      ask every outside link of the book whether it is still there"
 	@echo "make bench      compare the speed with two peers (installs transformers)"
 	@echo "make gpu        record the runs that are missing or stale, best first: MINUTES=25 JOBS=4"
@@ -92,11 +93,17 @@ pdf: $(BUILT)
 notebooks: $(INSTALLED)
 	$(PY) tools/execute_notebooks.py
 
+# A few gigabytes each; what is not on this machine is named and left out.
+environments: $(INSTALLED)
+	$(PY) tools/check_environments.py $(PYTHONS)
+
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 links: $(INSTALLED)
-	$(BIN)/jupyter-book build . --builder linkcheck
+	$(BIN)/jupyter-book build . --builder linkcheck --path-output _build/links
 
 bench: $(INSTALLED)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[bench]"
@@ -115,5 +122,5 @@ table3: $(INSTALLED)
 		$(if $(SEEDS),--seeds $(SEEDS)) $(if $(DATA_DIR),--data-dir $(DATA_DIR))
 
 clean:
-	rm -rf _build .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

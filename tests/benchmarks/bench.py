@@ -1,130 +1,307 @@
 """Speed beside the peers, as ratios: `make bench`.
 
-Every round runs every peer on the same batch, in turn, so that a busy machine slows all of them.
-A ratio compares two peers within one round; what is printed is the median of the ratios and their
-range. No absolute time is a result: seconds say more about the machine than about the code.
+Every round runs all of them on the same work, in turn, so that a busy machine slows all of them.
+A ratio compares two within one round; what is printed and recorded is the median of the ratios
+and their range. No absolute time is a result: seconds say more about the machine than about the
+code. With one thread the clock counts the processor's seconds, with two those on the wall.
+
+Each part runs in a process of its own, because threads, allocator and peak memory belong to one.
+The record is what book/speed.md shows (tools/make_speed.py).
 """
 
 import argparse
 import json
-import statistics
+import os
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from peers import DECODED_TOKENS, PEERS
+from peers import OURS, OURS_ON_MKL, PEERS
 from torch import Tensor
 
-from transformer.data.batching import TokenBatches, encode_pairs
+from transformer.book.speed import RECORD, Row, speed_table, summarise
+from transformer.data.batching import Batch, TokenBatches, encode_pairs
 from transformer.data.corpora import load_corpus
-from transformer.data.tokenizer import Tokenizer
-from transformer.experiments.record import describe_environment
+from transformer.experiments.record import describe_environment, write_record
+from transformer.inference.decoding import beam_search, greedy_search
+from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer
 
 SIZES = {
-    "tiny (4 layers, d_model 128)": TransformerConfig.tiny(8000, dropout=0.1),
-    "small (3 layers, d_model 256)": TransformerConfig(
-        8000, d_model=256, d_ff=1024, num_heads=4, num_layers=3
-    ),
+    "tiny": TransformerConfig.tiny(8000, dropout=0.1),
+    "small": TransformerConfig(8000, d_model=256, d_ff=1024, num_heads=4, num_layers=3),
+    "base": TransformerConfig.base(8000),
 }
+# Keeps what is freed instead of giving it back to the system and asking for it again.
+ALLOCATOR = {
+    "MALLOC_MMAP_THRESHOLD_": "4294967296",
+    "MALLOC_TRIM_THRESHOLD_": "8589934592",
+    "MALLOC_TOP_PAD_": "268435456",
+}
+Task = Callable[[], int]
 
 
-def measure(tasks: dict[str, Callable[[], int]], rounds: int) -> dict[str, list[float]]:
-    """Return units per CPU second of each peer in each round; one more round warms up."""
-    speed: dict[str, list[float]] = {name: [] for name in tasks}
-    for i in range(rounds + 1):
-        for name, task in tasks.items():
-            started = time.process_time()
-            units = task()
-            if i:
-                speed[name].append(units / (time.process_time() - started))
-    return speed
+@dataclass(frozen=True)
+class Part:
+    """One table: what is run, in which units, and in what surroundings."""
+
+    title: str
+    unit: str
+    tasks: Callable[[], dict[str, Task]]
+    threads: int = 1
+    rounds: int = 7
+    environment: dict[str, str] = field(default_factory=dict)
 
 
-def report(title: str, unit: str, speed: dict[str, list[float]]) -> dict:
-    """Print one line a peer and return the numbers."""
-    ours, *_ = speed.values()
-    print(f"\n{title}")
-    rows = {}
-    for name, values in speed.items():
-        ratios = [mine / theirs for mine, theirs in zip(ours, values, strict=True)]
-        row = dict(
-            median=statistics.median(values),
-            ratio=statistics.median(ratios),
-            least=min(ratios),
-            most=max(ratios),
-        )
-        rows[name] = row
-        beside = (
-            f"we are {row['ratio']:.2f} times as fast ({row['least']:.2f} to {row['most']:.2f})"
-        )
-        print(
-            f"  {name:28} {row['median']:10,.0f} {unit}/s   {beside if values is not ours else ''}"
-        )
-    return rows
+# ---------------------------------------------------------------------- training
 
 
-def trainer(peer: Any, batches: TokenBatches) -> Callable[[], int]:
-    """Return a training step that takes the next batch at each call."""
-    plan = iter(batches.epoch(0))
+def batches_of(budget: int, shuffled: bool, count: int = 2) -> list[Batch]:
+    """A few batches of the Tatoeba pairs: of like lengths, or of whatever comes."""
+    tokenizer = Translator.from_pretrained("tatoeba-en-de").tokenizer
+    pairs = encode_pairs(tokenizer, load_corpus("tatoeba-en-de").train)
+    batches = TokenBatches(pairs, budget)
+    if not shuffled:
+        return [batches.batch(rows) for rows in batches.epoch(0)[:count]]
+    order = np.random.default_rng(0).permutation(len(pairs))
+    longest = np.maximum(pairs.source.lengths(order), pairs.target.lengths(order))
+    fits = np.maximum.accumulate(longest) * np.arange(1, len(order) + 1) <= budget
+    rows = int(fits.sum())
+    return [batches.batch(order[i * rows : (i + 1) * rows]) for i in range(count)]
+
+
+def training_step(name: str, config: TransformerConfig, batches: list[Batch]) -> Task:
+    """A task that takes one step on each batch."""
+    torch.manual_seed(0)
+    peer = PEERS[name](config)
     optimizer = torch.optim.Adam(peer.model.parameters(), fused=True)
 
     def step() -> int:
-        batch = batches.batch(next(plan))
-        peer.loss(batch).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return batch.num_target_tokens
+        with products(name):
+            for batch in batches:
+                peer.loss(batch).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        return sum(batch.num_target_tokens for batch in batches)
 
     return step
 
 
-def decoder(search: Callable[[Tensor], int], source: Tensor) -> Callable[[], int]:
-    """Return a search that checks that it did the whole work."""
+def products(name: str) -> AbstractContextManager[Any]:
+    """The surroundings of a peer: with ``F.linear`` everywhere, or as it is."""
+    return torch.backends.mkldnn.flags(enabled=False) if name == OURS_ON_MKL else nullcontext()
 
-    def decode() -> int:
-        tokens, expected = search(source), len(source) * DECODED_TOKENS
-        if tokens != expected:
-            raise AssertionError(f"{tokens} tokens were decoded, expected {expected}")
-        return len(source)
 
-    return decode
+def train(size: str, budget: int, shuffled: bool = False) -> dict[str, Task]:
+    batches = batches_of(budget, shuffled, count=1 if size == "base" else 2)
+    return {name: training_step(name, SIZES[size], batches) for name in PEERS}
+
+
+def train_on_threads() -> dict[str, Task]:
+    step = training_step(OURS, SIZES["base"], batches_of(1024, False, count=1))
+
+    def on(threads: int) -> int:
+        torch.set_num_threads(threads)
+        return step()
+
+    return {"two threads": partial(on, 2), "one thread": partial(on, 1)}
+
+
+def peak_memory(name: str) -> float:
+    """Most MiB of this process after two steps on 4,096 tokens each."""
+    step = training_step(name, SIZES["small"], batches_of(4096, False))
+    step()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+# ---------------------------------------------------------------------- translation
+
+
+def translate(batch_size: int, beam_size: int, sentences: int, threads: int) -> dict[str, Task]:
+    """The shipped model, the same weights in three programs."""
+    import ctranslate2
+    from transformers import MarianMTModel
+
+    from transformer.interop.ctranslate2 import to_ctranslate2
+    from transformer.interop.marian_export import to_marian
+
+    translator = Translator.from_pretrained("tatoeba-en-de")
+    with tempfile.TemporaryDirectory() as folder:
+        to_ctranslate2(translator, Path(folder) / "ctranslate2")
+        to_marian(translator, Path(folder) / "marian")
+        pieces = json.loads((Path(folder) / "ctranslate2/shared_vocabulary.json").read_text())
+        engine = ctranslate2.Translator(
+            str(Path(folder) / "ctranslate2"),
+            inter_threads=1,
+            intra_threads=threads,
+            compute_type="float32",
+        )
+        marian = MarianMTModel.from_pretrained(str(Path(folder) / "marian")).eval()
+    texts = load_corpus("tatoeba-en-de").test.source[:sentences]
+    ids = sorted(([*translator.tokenizer.encode(t), 2] for t in texts), key=len, reverse=True)
+
+    def batches() -> Iterator[list[list[int]]]:
+        return (ids[i : i + batch_size] for i in range(0, len(ids), batch_size))
+
+    def pad(rows: list[list[int]]) -> Tensor:
+        longest = max(map(len, rows))
+        return torch.tensor([row + [0] * (longest - len(row)) for row in rows])
+
+    def ours() -> int:
+        return sum(len(beam_search(translator.model, pad(rows), beam_size)) for rows in batches())
+
+    def served() -> int:
+        return sum(
+            len(
+                engine.translate_batch(
+                    [[pieces[i] for i in row[:-1]] for row in rows],
+                    beam_size=beam_size,
+                    length_penalty=0.6,
+                    max_decoding_length=100,
+                )
+            )
+            for rows in batches()
+        )
+
+    @torch.inference_mode()
+    def hugging_face() -> int:
+        return sum(
+            len(
+                marian.generate(
+                    input_ids=pad(rows),
+                    attention_mask=(pad(rows) != 0).long(),
+                    num_beams=beam_size,
+                    do_sample=False,
+                    max_new_tokens=100,
+                )
+            )
+            for rows in batches()
+        )
+
+    return {OURS: ours, "CTranslate2, float32": served, "Hugging Face Marian": hugging_face}
+
+
+def long_outputs() -> dict[str, Task]:
+    """Greedy search that may not end, to so many tokens; the unit is a token of a sentence."""
+    torch.manual_seed(0)
+    model = Transformer(SIZES["small"])
+    with torch.no_grad():
+        model.output_weight[model.config.eos_id] = 0  # its logit is 0 and never the largest
+    source = torch.randint(3, 8000, (16, 20))
+
+    def decode(length: int) -> int:
+        found = greedy_search(model, source, length)
+        if any(len(best.tokens) != length for best in found):
+            raise AssertionError("a sentence ended before its time")
+        return length * len(found)
+
+    return {f"{n} tokens": partial(decode, n) for n in (64, 128, 256, 512)}
+
+
+PARTS = {
+    "train-tiny": Part("Training, tiny (4 layers, d_model 128), batches of 2,048 tokens", "tokens",
+                       partial(train, "tiny", 2048)),
+    "train-small": Part("Training, small (3 layers, d_model 256), batches of 2,048 tokens",
+                        "tokens", partial(train, "small", 2048)),
+    "train-base": Part("Training, base (6 layers, d_model 512), batches of 1,024 tokens", "tokens",
+                       partial(train, "base", 1024), rounds=3),
+    "train-shuffled": Part("Training, small, unsorted batches of 2,048 tokens", "tokens",
+                           partial(train, "small", 2048, True)),
+    "train-tiny-allocator": Part("Training, tiny, the allocator tuned for all", "tokens",
+                                 partial(train, "tiny", 2048), environment=ALLOCATOR),
+    "train-small-allocator": Part("Training, small, the allocator tuned for all", "tokens",
+                                  partial(train, "small", 2048), environment=ALLOCATOR),
+    "train-threads": Part("Training, base, two threads against one", "tokens", train_on_threads,
+                          threads=2, rounds=3),
+    "length": Part("Greedy search, small, 16 sentences: tokens a second against the length",
+                   "tokens", long_outputs, rounds=3),
+}  # fmt: skip
+for _threads, _word in ((1, "one thread"), (2, "two threads")):
+    for _batch, _count in ((64, 256), (1, 48)):
+        for _beam, _search in ((1, "greedy"), (4, "beam 4")):
+            PARTS[f"translate-{_batch}-{_beam}-{_threads}"] = Part(
+                f"Translation, {_search}, {_batch} at a time, {_word}", "sentences",
+                partial(translate, _batch, _beam, _count, _threads), threads=_threads, rounds=5,
+            )  # fmt: skip
+
+
+def measure(part: Part) -> dict[str, list[float]]:
+    """Units a second of each task in each round; one more round warms up."""
+    clock = time.process_time if part.threads == 1 else time.perf_counter
+    torch.set_num_threads(part.threads)
+    tasks = part.tasks()
+    speed: dict[str, list[float]] = {name: [] for name in tasks}
+    for i in range(part.rounds + 1):
+        for name, task in tasks.items():
+            started = clock()
+            units = task()
+            if i:
+                speed[name].append(units / (clock() - started))
+    return speed
+
+
+def in_own_process(*arguments: str, environment: dict[str, str] | None = None) -> Any:
+    """Run this program again for one part and read what it found."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = Path(folder) / "found.json"
+        threads = {"OMP_NUM_THREADS": "2"} if arguments[-1].endswith(("-2", "threads")) else {}
+        subprocess.run(
+            [sys.executable, __file__, "--found", str(found), *arguments],
+            env=os.environ | (environment or {}) | threads,
+            check=True,
+        )
+        return json.loads(found.read_text())
+
+
+def show(table: dict[str, Any]) -> None:
+    rows = [Row(**row) for row in table["rows"]]
+    print(f"\n{table['title']}\n{speed_table(table['unit'], rows)}", flush=True)
 
 
 def main() -> None:
-    """Run the whole benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--json", help="write the numbers to this file")
+    """Run the parts, print each table as it is there, and write the record at the end."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", help=f"all, or some of: {', '.join(PARTS)}, memory")
+    parser.add_argument("--output", type=Path, default=RECORD)
+    parser.add_argument("--found", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    parser.add_argument("--memory", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if unknown := set(options.parts) - {*PARTS, "memory"}:
+        parser.error(f"no part named {', '.join(sorted(unknown))}")
     warnings.filterwarnings("ignore", message=".*nested tensors")  # a peer's own remark
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(0)
+    if options.memory:
+        return json.dump(peak_memory(options.memory), options.found.open("w"))
+    if options.part:
+        return json.dump(measure(PARTS[options.part]), options.found.open("w"))
 
-    corpus = load_corpus("tatoeba-en-de")
-    train = corpus.train
-    tokenizer = Tokenizer.train([*train.source, *train.target], 8000)
-    pairs = encode_pairs(tokenizer, train)
-    batches = TokenBatches(pairs, 2048)
-    results: dict = {"environment": describe_environment()}
-    for size, config in SIZES.items():
-        tasks = {name: trainer(make(config), batches) for name, make in PEERS.items()}
-        title = f"training, {size}, batches of 2,048 tokens"
-        results[title] = report(title, "tokens", measure(tasks, options.rounds))
-
-        rows = batches.epoch(0)[0][:32]
-        source = torch.from_numpy(pairs.source.padded(rows, tokenizer.pad_id))
-        for search in ("greedy", "beam"):
-            able = {n: make(config) for n, make in PEERS.items() if getattr(make, search)}
-            tasks = {n: decoder(getattr(peer, search), source) for n, peer in able.items()}
-            title = f"{search} search, {size}, {len(source)} sentences of {DECODED_TOKENS} tokens"
-            results[title] = report(title, "sentences", measure(tasks, options.rounds))
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
+    tables: dict[str, dict[str, Any]] = {}
+    for name, part in PARTS.items():
+        if options.parts and name not in options.parts:
+            continue
+        speed = in_own_process("--part", name, environment=part.environment)
+        rows = summarise(speed)
+        tables[name] = dict(title=part.title, unit=part.unit, rows=rows)
+        show(tables[name])
+    if not options.parts or "memory" in options.parts:
+        found = {name: [in_own_process("--memory", name)] for name in PEERS}
+        tables["memory"] = dict(title="Peak memory, training, small, batches of 4,096 tokens",
+                                unit="MiB", rows=summarise(found))  # fmt: skip
+        show(tables["memory"])
+    record = dict(environment=describe_environment(), command="make bench", tables=tables)
+    print(f"\n{write_record(options.output, record)}: written")
 
 
 if __name__ == "__main__":

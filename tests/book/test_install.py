@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,8 +19,11 @@ import pytest
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve()
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-ADDRESS = "https://github.com/transformer-book/transformer-book"
+# The one place where the address stands; every other is held to it.
+URLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+ADDRESS = URLS["Repository"]
 PACKED = ["pyproject.toml", "README.md", "LICENSE", "transformer"]
 
 
@@ -106,6 +110,57 @@ def test_every_chapter_installs_from_the_same_address():
         assert line, path.name
         assert extra.fullmatch(line[1])[2] == f" @ git+{ADDRESS}@main", path.name
         assert 'if importlib.util.find_spec("transformer") is None' in first_cell(path)
+
+
+def addresses(text):
+    """Every address of this repository, of its pages and of its badges in a text, cut to size."""
+    name = r"[\w.-]+/transformer-book"
+    found = re.findall(rf"https://(?:www\.)?github\.com/{name}(?=$|[^\w.-]|\.git|\.\W)", text)
+    found += re.findall(rf"(?:colab\.research\.google\.com|shields\.io)[\w/]*?/({name})", text)
+    return found, re.findall(r"https://[\w-]+\.github\.io/transformer-book/?", text)
+
+
+def test_every_other_address_is_the_one_of_pyproject():
+    owner_and_name = ADDRESS.removeprefix("https://github.com/")
+    listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT)
+    seen = set()
+    for name in filter(None, listed.split("\0")):
+        path = ROOT / name
+        if (
+            path.suffix in {".png", ".gz", ".safetensors", ".parquet"}
+            or not path.is_file()
+            or path == HERE
+        ):
+            continue
+        text = path.read_text(encoding="utf-8", errors="ignore")
+        code, pages = addresses(text)
+        assert {a.replace("www.", "") for a in code} <= {ADDRESS, owner_and_name}, name
+        assert {page.rstrip("/") for page in pages} <= {URLS["Homepage"].rstrip("/")}, name
+        if code:
+            seen.add(name)
+    assert {"README.md", "_config.yml", "CITATION.cff", "transformer/book/source.py"} <= seen
+    assert {str(path.relative_to(ROOT)) for path in CHAPTERS} <= seen
+
+
+def test_a_wrong_address_is_seen():
+    wrong = "x https://github.com/someone/transformer-book.git@main y"
+    assert addresses(wrong)[0] == ["https://github.com/someone/transformer-book"]
+    badge = "https://colab.research.google.com/github/someone/transformer-book/blob/main/a.ipynb"
+    assert addresses(badge)[0] == ["github/someone/transformer-book"[7:]]
+    assert addresses("https://someone.github.io/transformer-book/a.html")[1]
+    assert addresses("https://github.com/pytorch/pytorch") == ([], [])
+
+
+def test_the_first_cell_is_quiet_and_leaves_torch_alone():
+    """Nothing runs where the package is there; where it is not, pip keeps what satisfies it."""
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert "torch>=2.4" in dependencies and not any(
+        "=" in d.replace(">=", "") for d in dependencies
+    )
+    for path in CHAPTERS:
+        line = re.search(r"%pip .*", first_cell(path))[0]
+        assert line.startswith("%pip install -q ")
+        assert not re.search(r"-U\b|--upgrade|--force|torch(?!\w)|==", line), path.name
 
 
 def test_the_first_cell_installs_from_its_address_and_the_next_ones_run(executed, environment):

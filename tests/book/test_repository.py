@@ -1,6 +1,8 @@
 """The files around the package agree with one another and with what is there."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -118,6 +120,27 @@ def test_the_api_pages_document_each_module_once():
     # The command explains itself: `transformer --help`.
     modules = [name for name in modules if not name.startswith("transformer.cli")]
     assert sorted(documented) == sorted(modules)
+
+
+def test_mypy_finds_nothing(tmp_path):
+    """Strictly, in the package and in what a user's checker sees of it (tests/typed_use.py)."""
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path)]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0, found.stdout[-4000:] + found.stderr
+    checked = int(re.search(r"in (\d+) source files", found.stdout)[1])
+    assert checked == 1 + len(list((ROOT / "transformer").rglob("*.py")))
+
+
+def test_types_are_checked_without_exceptions():
+    mypy = tomllib.loads(read("pyproject.toml"))["tool"]["mypy"]
+    assert mypy["strict"] and "tests/typed_use.py" in mypy["files"]
+    for rule in [mypy, *mypy["overrides"]]:
+        assert "ignore_errors" not in rule and "disable_error_code" not in rule
+        assert not any("transformer" in name for name in rule.get("module", []))
+    assert "$(BIN)/mypy" in read("Makefile") and "/mypy" in read(".pre-commit-config.yaml")
+    for path in [*(ROOT / "transformer").rglob("*.py"), ROOT / "tests/typed_use.py"]:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"type: ignore(?!\[)|mypy: ", text), f"{path}: ignore by name"
 
 
 def test_ci_runs_what_a_reader_types():

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transformer.data import packed, treebank
+from transformer.data.lines import read_lines
 from transformer.data.packed import unpack_gzip
-from transformer.data.parallel import load_parallel_files, read_lines
+from transformer.data.parallel import load_parallel_files
 from transformer.data.tatoeba import read_pairs
 from transformer.data.tokenizer import Tokenizer
 from transformer.data.treebank import load_treebank, plain, read_trees
@@ -157,11 +158,17 @@ def test_any_bytes_are_lines_or_an_error(data, end, packed_well, tmp_path):
 
 
 @FEW
-@given(lines=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"))))
-def test_any_lines_come_back_one_for_one(lines, tmp_path):
+@given(
+    lines=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"))),
+    block=st.integers(1, 40),
+    ends=st.sampled_from(["\n", "\r\n"]),
+)
+def test_any_lines_come_back_one_for_one(lines, block, ends, tmp_path):
     path = tmp_path / "text"
-    path.write_bytes("".join(f"{line}\n" for line in ["first", *lines]).encode())
-    assert read_lines(path) == ["first", *lines]
+    path.write_bytes("".join(f"{line}{ends}" for line in ["first", *lines]).encode("utf-8-sig"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("transformer.data.lines._BLOCK", block)
+        assert read_lines(path) == ["first", *lines]
 
 
 def test_a_file_that_unpacks_without_end_is_refused_before_memory_is_full(tmp_path, monkeypatch):

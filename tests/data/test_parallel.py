@@ -3,7 +3,8 @@ import warnings
 
 import pytest
 
-from transformer.data.parallel import Corpus, Split, load_parallel_files, read_lines
+from transformer.data.lines import read_lines
+from transformer.data.parallel import Corpus, Split, load_parallel_files
 
 
 def test_split_iterates_pairs_and_must_be_aligned():

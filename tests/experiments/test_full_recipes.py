@@ -41,7 +41,7 @@ class Rows(list):
 
 
 @pytest.fixture
-def wmt14(monkeypatch):
+def wmt14(monkeypatch, tmp_path):
     """The module `datasets` with a small WMT14 in it; returns what was asked of it."""
     asked = []
 
@@ -60,6 +60,7 @@ def wmt14(monkeypatch):
     module.load_dataset = load_dataset
     monkeypatch.setitem(sys.modules, "datasets", module)
     monkeypatch.delenv("TRANSFORMER_DATA_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return asked
 
 
@@ -75,6 +76,8 @@ def test_from_one_command_to_a_record(tmp_path, wmt14, name, averaged, per_step)
     result = train(name, tmp_path / "run", batch_tokens=800 // per_step)
     assert result.exit_code == 0, result.output
     assert [asked[:2] for asked in wmt14] == [("wmt/wmt14", "de-en")]
+    # The training text was not held in memory: its ids are mapped from here.
+    assert len(list(tmp_path.glob("cache/transformer-book/tokens/*/header.json"))) == 1
     # What it needs stands before everything else but the word that it is being found out.
     first, second, *_ = result.stdout.splitlines()
     assert first.startswith("timing a step") and second.startswith(f"needs of {name}, ")

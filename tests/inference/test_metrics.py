@@ -20,6 +20,7 @@ def test_bleu_by_hand():
 
 
 def test_compound_split_bleu_by_hand():
+    pytest.importorskip("sacremoses")
     hypotheses, references = ["Die Kaffee-Kanne steht da."], ["Die Kaffee-Tasse steht da."]
     # Whole compounds: Die X steht da . has 4 of 5 words, 2 of 4 pairs, 1 of 3 triples, and no
     # quadruple, which is smoothed to half a one of 2.
@@ -37,6 +38,7 @@ def test_compound_split_bleu_by_hand():
 
 def test_compounds_are_split_as_published():
     """A letter between two hyphens is used up by the first; a hyphen between blanks stays."""
+    pytest.importorskip("sacremoses")
     # a ##AT##-##AT## b-c - d: 5 words, of which "b-c" is one.
     score = compound_split_bleu(["a-b-c - d"], ["a-b-x - d"], "en")
     assert score.score == pytest.approx(100 * (4 / 5 * 2 / 4 * 1 / 6 * 1 / 8) ** 0.25)

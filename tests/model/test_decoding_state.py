@@ -76,10 +76,11 @@ def test_reordered_rows_continue_the_sequences_they_were_given(make_model, make_
         )
         state.reorder(rows)
         source, prefixes = source[kept], prefixes[rows]
-        assert state.source_mask.shape == (len(source), 1, 1, state.source_mask.size(-1))
-        # The batch keeps its width when sentences leave; only padding can be beyond.
+        assert len(state) == len(source)
+        masks = [state.source_mask, state.ancestors]
+        assert all(len(mask) == len(source) for mask in masks if mask is not None)
         for layer in state.layers:
-            assert len(layer.key) == len(layer.value) == len(prefixes)
+            assert len(layer.key) == len(layer.value) == len(source)
             assert len(layer.cross_key) == len(layer.cross_value) == len(source)
 
 
@@ -103,7 +104,7 @@ def test_keys_and_values_are_written_in_place(make_model, make_ids):
     model = make_model()
     state = model.start_decoding(make_ids(4, 3), max_length=5, beam_size=2)
     layer = state.layers[0]
-    assert layer.key.shape == (4, 4, 5, 4)
+    assert layer.key.shape == (2, 4, 2 * 5, 4)  # an entry for each beam at each step
     held = [layer.key.data_ptr(), layer.value.data_ptr()]
     cross = [layer.cross_key, layer.cross_value]
     for _ in range(3):
@@ -113,6 +114,16 @@ def test_keys_and_values_are_written_in_place(make_model, make_ids):
     # Every sentence stayed, so nothing about the source was touched.
     assert cross[0] is layer.cross_key and cross[1] is layer.cross_value
     assert len(layer.cross_key) == 2  # once a sentence, not once a beam
+
+
+@torch.no_grad()
+def test_a_mask_is_kept_only_where_something_is_hidden(make_model, make_ids):
+    model = make_model()
+    state = model.start_decoding(make_ids(4, 4), max_length=3)
+    assert state.source_mask is None and state.visible() is None
+    state = model.start_decoding(make_ids(4, 3), max_length=3, beam_size=2)
+    assert state.source_mask.tolist()[1] == [[[True, True, True, False]]]
+    assert state.visible().tolist()[0] == [[[True, False], [False, True]]]
 
 
 @torch.no_grad()

@@ -1,5 +1,6 @@
-"""Two processes are one: same gradients, same weights, and they stop together."""
+"""Two processes are one, on one machine or on two: same gradients, same weights, one end."""
 
+import math
 import os
 import socket
 import subprocess
@@ -8,15 +9,21 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import gradients_of, make_model, make_pairs, make_trainer, weights_of
+from tiny_training import at_step, gradients_of, make_model, make_pairs, make_trainer, weights_of
 
+from transformer.training.checkpoint import load_state, load_weights
 from transformer.training.curve import read_curve
+from transformer.training.finite import NonFiniteLossError
+from transformer.training.run_folder import require_same
 
 ROOT = Path(__file__).parents[2]
 RUN = dict(max_steps=8, adam_eps=1e-3)
+CLIP = 0.1
 
 
-def train(folder: Path, accumulate: int, dropout: float = 0.0, stop: int | None = None) -> bool:
+def train(
+    folder: Path, accumulate: int, dropout: float = 0.0, stop: int | None = None, **changes
+) -> bool:
     """One sitting of one process; each dumps its gradients, the main one its weights."""
     trainer = make_trainer(
         folder,
@@ -24,12 +31,13 @@ def train(folder: Path, accumulate: int, dropout: float = 0.0, stop: int | None 
         make_model(seed=int(os.environ.get("RANK", 0)), dropout=dropout),
         validation=make_pairs(10, 1),
         accumulate=accumulate,
-        **RUN,
+        **RUN | changes,
     )
     rank, gradients = trainer.accelerator.process_index, []
 
     def look(*_):
-        gradients.append(gradients_of(trainer.model))
+        if not trainer.sharded:
+            gradients.append(gradients_of(trainer.model))
         if trainer.step + 1 == stop and rank == 1:
             os.kill(os.getpid(), 15)
 
@@ -39,34 +47,76 @@ def train(folder: Path, accumulate: int, dropout: float = 0.0, stop: int | None 
     return done
 
 
-def main(folder: Path) -> None:
-    torch.set_num_threads(1)
+def one_machine(folder: Path) -> None:
     assert train(folder / "equal", accumulate=2)
     assert train(folder / "dropout", accumulate=1, dropout=0.2)
     # A signal to the second process alone has to stop both.
     assert not train(folder / "stopped", accumulate=1, dropout=0.2, stop=3)
     assert train(folder / "stopped", accumulate=1, dropout=0.2)
-    torch.distributed.destroy_process_group()
+
+
+def two_machines(folder: Path) -> None:
+    assert train(folder / "sharded", accumulate=2, shard=True, clip_norm=CLIP)
+    # A run that one process began: goes on in two, then in two that share out the weights.
+    assert train(folder / "crossing", accumulate=2, max_steps=4)
+    assert train(folder / "crossing", accumulate=2, max_steps=6, shard=True)
+    rank = int(os.environ["RANK"])
+    with pytest.raises(ValueError, match="process 1 sees none; all machines .* one shared folder"):
+        train(folder / ("sharded" if rank == 0 else "not-shared"), accumulate=2)
+    # Not a number in the second process's share alone: both find out.
+    trainer = make_trainer(folder / "infinite", shard=True)
+    weight = trainer.trained.encoder[0].feed_forward.hidden.weight
+
+    @torch.no_grad()
+    def spoil():
+        weight.to_local().fill_(math.nan if rank else 0.0)
+
+    at_step(trainer, 2, spoil, after=True)
+    with pytest.raises(NonFiniteLossError, match="weights are not after step 2"):
+        trainer.fit()
+
+
+def launch(folder: Path, part: str, nodes: int) -> None:
+    """Run a part in two processes: of one machine, or one each of two that torchrun sees."""
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        pytest.skip("needs gloo")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "torch.distributed.run", "--master-addr=127.0.0.1"]
+    command += [f"--master-port={port}", f"--nnodes={nodes}", f"--nproc-per-node={2 // nodes}"]
+    path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
+    environment = dict(PYTHONPATH=path, ACCELERATE_USE_CPU="true", OMP_NUM_THREADS="1")
+    machines = [
+        subprocess.Popen(
+            [*command, f"--node-rank={node}", __file__, part, str(folder)],
+            env=os.environ | environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for node in range(nodes)
+    ]
+    try:
+        said = [machine.communicate(timeout=300)[1] for machine in machines]
+    finally:
+        for machine in machines:
+            machine.kill()
+    assert not any(machine.returncode for machine in machines), "\n".join(said)
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
-    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
-        pytest.skip("needs gloo")
     folder = tmp_path_factory.mktemp("two")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--master-addr=127.0.0.1"]
-    path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
-    done = subprocess.run(
-        [sys.executable, *command, f"--master-port={port}", __file__, folder],
-        env=dict(os.environ, PYTHONPATH=path, ACCELERATE_USE_CPU="true", OMP_NUM_THREADS="1"),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
+    launch(folder, "one_machine", nodes=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("apart")
+    assert train(folder / "crossing", accumulate=4, max_steps=2)
+    launch(folder, "two_machines", nodes=2)
     return folder
 
 
@@ -115,5 +165,50 @@ def test_a_signal_to_one_process_stops_both_and_the_run_goes_on_unchanged(two):
     assert losses[0] == losses[1]
 
 
+def test_two_machines_that_share_out_the_weights_end_where_one_process_does(apart, tmp_path):
+    train(tmp_path, accumulate=4, clip_norm=CLIP)
+    one, both = load(tmp_path / "process-0.pt"), load(apart / "sharded/process-0.pt")
+    norms = [torch.stack([g.norm() for g in step.values()]).norm() for step in one[0]]
+    assert min(norms) == pytest.approx(CLIP, rel=1e-3), "clipping was to make a difference"
+    assert_close(one[1], both[1], rtol=1e-3, atol=1e-5)
+    curves = [read_curve(folder / "curve.jsonl") for folder in (tmp_path, apart / "sharded")]
+    for a, b in zip(*curves, strict=True):
+        assert a.get("perplexity", 0) == pytest.approx(b.get("perplexity", 0), rel=1e-4)
+        assert a.get("loss", 0) == pytest.approx(b.get("loss", 0), rel=1e-4)
+    # What is written is the same file, however many have written it.
+    states = [load_state(folder / "state.pt") for folder in (tmp_path, apart / "sharded")]
+    (_, one), (_, both) = (torch.utils._pytree.tree_flatten(state["optimizer"]) for state in states)
+    assert one == both
+    best = [load_weights(f / "checkpoints/best.safetensors") for f in (tmp_path, apart / "sharded")]
+    assert_close(*best, rtol=1e-3, atol=1e-5)
+
+
+def test_a_run_goes_on_in_another_number_of_processes(apart, tmp_path):
+    train(apart / "crossing", accumulate=4)
+    train(tmp_path, accumulate=4)
+    assert_close(
+        load(apart / "crossing/process-0.pt")[1],
+        load(tmp_path / "process-0.pt")[1],
+        rtol=1e-3,
+        atol=1e-5,
+    )
+
+
+def test_another_number_of_processes_has_to_share_a_step_equally(tmp_path):
+    theirs = dict(accumulate=3, processes=2, seed=0)
+    require_same(dict(accumulate=6, processes=1, seed=0), theirs, tmp_path)
+    require_same(dict(accumulate=2, processes=3, seed=0), theirs, tmp_path)
+    with pytest.raises(ValueError, match=r"accumulate: 3 there, 1 here, processes: 2 there, 3 h"):
+        require_same(dict(accumulate=1, processes=3, seed=0), theirs, tmp_path)
+    with pytest.raises(ValueError, match="takes 6 batches, which needs accumulate=2 in 3 proc"):
+        require_same(dict(accumulate=3, processes=3, seed=0), theirs, tmp_path)
+    with pytest.raises(ValueError, match="6 batches, which so many processes cannot share"):
+        require_same(dict(accumulate=1, processes=4, seed=0), theirs, tmp_path)
+    with pytest.raises(ValueError, match=r"\(seed: 0 there, 1 here\)$"):
+        require_same(dict(accumulate=2, processes=3, seed=1), theirs, tmp_path)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    torch.set_num_threads(1)
+    {"one_machine": one_machine, "two_machines": two_machines}[sys.argv[1]](Path(sys.argv[2]))
+    torch.distributed.destroy_process_group()

@@ -83,8 +83,11 @@ def gradients_of(model: torch.nn.Module) -> dict[str, Tensor]:
 
 # ---------------------------------------------------------------------- runs that get killed
 
+# A few, to be quick; the scheduled workflow asks for twenty.
+KILLS = int(os.environ.get("TRANSFORMER_KILLS", "3"))
+
 # Accumulation makes steps reach from one epoch into the next.
-LONG = dict(max_steps=60, save_every=5, accumulate=3, validate_every=7, keep_last=3)
+LONG = dict(max_steps=12 * max(KILLS, 5), save_every=5, accumulate=3, validate_every=7, keep_last=3)
 
 
 def long_trainer(folder: Path) -> Trainer:
@@ -112,24 +115,68 @@ def wait_for(happened: Callable[[], bool], pid: int) -> bool:
     return True
 
 
-def kill_at_random_moments(folder: Path, times: int) -> list[int]:
-    """Kill -9 a run again and again, each time after it got somewhere; then let it finish."""
+def kill_at_random_moments(folder: Path, times: int) -> list[str]:
+    """Kill -9 a run again and again, each time after it got somewhere; then let it finish.
+
+    Every other kill is in the middle of writing a checkpoint, at a random one of its operations.
+
+    Returns:
+        Where each kill met the run.
+    """
     folder.mkdir(parents=True)
-    curve, rng, lines = folder / "curve.jsonl", random.Random(0), []
+    curve, rng, met = folder / "curve.jsonl", random.Random(times), []
     curve.touch()
-    for _ in range(times):
-        before = curve.stat().st_mtime_ns
-        pid = in_child(lambda: long_trainer(folder).fit())
-        # The first change is the curve's rewinding, when the run starts.
-        if not wait_for(lambda: curve.stat().st_mtime_ns != before, pid):  # noqa: B023
-            break
-        time.sleep(rng.uniform(0.02, 0.3))
-        os.kill(pid, signal.SIGKILL)
+
+    def lines() -> int:
+        return curve.read_bytes().count(b"\n")
+
+    for number in range(times):
+        before, operation = curve.stat().st_mtime_ns, rng.randint(1, 18) if number % 2 else 0
+        pid = in_child(lambda: (die_writing(operation), long_trainer(folder).fit()))  # noqa: B023
+        if not operation:  # the first change is the curve's rewinding, when the run starts
+            running = wait_for(lambda: curve.stat().st_mtime_ns != before, pid)  # noqa: B023
+            goal = lines() + rng.randint(0, 9)
+            if running and wait_for(lambda: lines() >= goal, pid):  # noqa: B023
+                time.sleep(rng.uniform(0, 0.02))
+                os.kill(pid, signal.SIGKILL)
         killed = os.WIFSIGNALED(os.waitpid(pid, 0)[1])
-        lines.append(len(curve.read_text().splitlines()) if killed else -1)
+        where = f"operation {operation}" if operation else "between two"
+        met.append(f"{where}, after line {lines()}" if killed else "it had ended")
     status = os.waitpid(in_child(lambda: long_trainer(folder).fit()), 0)[1]
     assert status == 0, f"the last sitting ended with {status}"
-    return lines
+    return met
+
+
+def die_writing(at: int) -> None:
+    """Have this process killed in its so-manieth operation of writing files; 0 is never.
+
+    Of a file that is being written, half is there; what is renamed has its old name still.
+    """
+    count = 0
+
+    def counted(owner: object, name: str) -> None:
+        operation = getattr(owner, name)
+
+        def run(*arguments, **options):
+            nonlocal count
+            count += 1
+            if count == at:
+                if name in ("save", "save_file"):
+                    operation(*arguments, **options)
+                    file = arguments[1]
+                    path = file if isinstance(file, Path) else Path(file.name)
+                    if path is not file:
+                        file.flush()
+                    os.truncate(path, path.stat().st_size // 2)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return operation(*arguments, **options)
+
+        setattr(owner, name, run)
+
+    for owner, name in ((torch, "save"), (checkpoint, "save_file")):
+        counted(owner, name)
+    for name in ("fsync", "link", "replace", "unlink"):
+        counted(os, name)
 
 
 def kill_while_writing(folder: Path, writer: str) -> None:
@@ -165,7 +212,7 @@ def kill_while_writing(folder: Path, writer: str) -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     root = Path(sys.argv[1])
-    lines = kill_at_random_moments(root / "random", times=5)
+    met = kill_at_random_moments(root / "random", times=KILLS)
     kill_while_writing(root / "state", "save")
     kill_while_writing(root / "weights", "save_file")
-    print(json.dumps(lines))
+    print(json.dumps(met))

@@ -57,7 +57,7 @@ class ConvolutionalConfig:
     eos_id: int = 2
     positions: ClassVar[str] = "learned"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("vocab_size", "d_model", "num_layers", "kernel", "max_length"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -93,6 +93,7 @@ class GatedConvolution(nn.Module):
         # The gate lets half through and dropout removes a part: 4 makes up for the one, 1 - dropout
         # for the other, and the output has the variance of the input.
         nn.init.normal_(convolution.weight, std=math.sqrt(4 * (1 - dropout) / (kernel * d_model)))
+        assert convolution.bias is not None
         nn.init.zeros_(convolution.bias)
         self.convolution = weight_norm(convolution, dim=0)
         self.dropout = nn.Dropout(dropout)

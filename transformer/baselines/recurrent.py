@@ -52,7 +52,7 @@ class RecurrentConfig:
     bos_id: int = 1
     eos_id: int = 2
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("vocab_size", "d_model", "d_hidden"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -240,6 +240,7 @@ class RecurrentTranslator(nn.Module, HubModel):
         if self.attention is None:
             context = self._summary(state.memory, state.mask)
         else:
+            assert state.keys is not None  # where there is attention there are keys
             context, weights = self.attention.attend(
                 state.hidden[:, None], state.keys, state.memory, state.mask, need_weights=True
             )

@@ -15,6 +15,7 @@ from transformer.book.widgets import (
     PositionExplorer,
     SoftmaxExplorer,
 )
+from transformer.training.progress import progress
 
 __all__ = [
     "AttentionMap",
@@ -29,6 +30,7 @@ __all__ = [
     "figure",
     "name_line",
     "plot_runs",
+    "progress",
     "ramp",
     "setup",
     "show_source",

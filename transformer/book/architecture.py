@@ -10,14 +10,15 @@ import base64
 import io
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from transformer.book.figures import INK
 from transformer.book.figures import STYLE as FIGURE_STYLE
+from transformer.book.palette import COLOURS, INK, ROLES, on_dark
 
 WIDTH, HEIGHT = 462, 770
 LEFT, MIDDLE, RIGHT = 112, 231, 350  # of the encoder, the figure, the decoder
@@ -83,7 +84,7 @@ FEED_FORWARD = (
 )
 EMBEDDING = ("10_embeddings", MODEL + "embedding.TokenEmbedding", "TokenEmbedding")
 OUTPUT = (MODEL + "transformer.Transformer.output_weight", "output_weight")
-PROBABILITY = ("transformer.inference.stepwise.next_logits", "next_logits")
+PROBABILITY = ("transformer.inference.stepwise.next_log_probabilities", "next_log_probabilities")
 POSITIONS = (MODEL + "positional.SinusoidalPositionalEncoding", "SinusoidalPositionalEncoding")
 
 # In the order in which data flows, which is the order of the Tab key.
@@ -106,15 +107,16 @@ BOXES = (
 FRAMES = ((LEFT, 352, 280), (RIGHT, 214, 418))  # middle, top, height of the two stacks
 SUMS = (LEFT, RIGHT)  # the circles in which positions are added
 SUM_HEIGHT = 658
-LABELS = (  # x, y, anchor, size, text
-    (RIGHT, 30, "middle", 15, "Output"),
-    (RIGHT, 48, "middle", 15, "probabilities"),
-    (LEFT, 760, "middle", 15, "Inputs"),
-    (RIGHT, 760, "middle", 15, "Outputs (shifted right)"),
-    (8, 344, "start", 15, "N× encoder"),
-    (454, 206, "end", 15, "N× decoder"),
-    (MIDDLE + 18, 449, "middle", 13, "K, V"),
-    (RIGHT - 8, 477, "end", 13, "Q"),
+LABELS = (  # x, y, anchor, size, text, role in attention
+    (RIGHT, 30, "middle", 15, "Output", ""),
+    (RIGHT, 48, "middle", 15, "probabilities", ""),
+    (LEFT, 760, "middle", 15, "Inputs", ""),
+    (RIGHT, 760, "middle", 15, "Outputs (shifted right)", ""),
+    (8, 344, "start", 15, "N× encoder", ""),
+    (454, 206, "end", 15, "N× decoder", ""),
+    (MIDDLE + 10, 449, "middle", 14, "K", "key"),
+    (MIDDLE + 26, 449, "middle", 14, "V", "value"),
+    (RIGHT - 8, 477, "end", 14, "Q", "query"),
 )
 DESCRIPTION = (
     "Two columns, read from bottom to top. Left, the encoder: inputs, input embedding, positions "
@@ -169,8 +171,15 @@ font-family:system-ui,"DejaVu Sans",sans-serif}
 text-decoration:underline}
 .architecture .box .name{fill:#124f66}
 .architecture a:hover .title,.architecture a:hover .word{text-decoration:underline}
-.architecture a:focus-visible{outline:3px solid #d55e00;outline-offset:2px}
-"""
+.architecture a:focus-visible{outline:3px solid %OUTLINE%;outline-offset:2px}
+""".replace("%OUTLINE%", COLOURS["vermilion"])
+# Who asks, who is asked, and what is fetched, on light pages and on dark ones.
+for _role in ("query", "key", "value"):
+    STYLE += (
+        f".architecture .{_role}{{fill:{ROLES[_role]};font-weight:700}}\n"
+        f':is([data-theme="dark"],[data-jp-theme-light="false"]) .architecture .{_role}'
+        f"{{fill:{on_dark(ROLES[_role])}}}\n"
+    )
 # On a page of the book links are relative, so that they work offline; elsewhere they lead there.
 SCRIPT = (
     'document.querySelector(".bd-article")||document.querySelectorAll(".architecture a")'
@@ -208,8 +217,8 @@ class Architecture:
                 f'<circle class="line" cx="{x}" cy="{y}" r="11"/>'
                 f'<path class="line" d="M{x - arm} {y}h{2 * arm}M{x} {y - arm}v{2 * arm}"/>'
             )
-        for x, y, anchor, size, text in LABELS:
-            parts.append(_text(x, y, text, "word", size, anchor))
+        for x, y, anchor, size, text, role in LABELS:
+            parts.append(_text(x, y, text, f"word {role}".strip(), size, anchor))
         parts += ["</g>", *map(_box, BOXES), _positions(), "</svg>"]
         return "".join(parts)
 
@@ -231,16 +240,20 @@ class Architecture:
             for x in SUMS:
                 axes.plot(x, SUM_HEIGHT, "o", ms=20, mfc="white", mec=INK)
                 axes.plot(x, SUM_HEIGHT, "+", ms=13, color=INK)
-            for x, y, anchor, size, text in LABELS:
-                place = dict(start="left", middle="center", end="right")[anchor]
-                axes.text(x, y, text, ha=place, fontsize=size * 0.72)
+            for x, y, anchor, size, text, role in LABELS:
+                look: dict[str, Any] = dict(
+                    ha=dict(start="left", middle="center", end="right")[anchor]
+                )
+                if role:
+                    look |= dict(color=ROLES[role], weight="bold")
+                axes.text(x, y, text, fontsize=size * 0.72, **look)
             axes.text(MIDDLE, SUM_HEIGHT + 5, "Positional encoding", ha="center", fontsize=10)
             for box in BOXES:
-                x, y = box.middle - box.width / 2, box.top
-                axes.add_patch(_rectangle(x, y, box.width, box.height, FILLS[box.kind], 6))
+                left, top = box.middle - box.width / 2, box.top
+                axes.add_patch(_rectangle(left, top, box.width, box.height, FILLS[box.kind], 6))
                 title = box.title + (f" ({box.use})" if box.use else "")
-                middle = y + box.height / 2
-                axes.text(box.middle, middle, title, ha="center", va="center", fontsize=10.5)
+                centre = top + box.height / 2
+                axes.text(box.middle, centre, title, ha="center", va="center", fontsize=10.5)
             target = io.BytesIO()
             figure.savefig(target, format="png", metadata={"Software": None})
         return target.getvalue()

@@ -6,6 +6,10 @@ arrow keys, changes of width and changes of theme. Without scripts the picture i
 Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
 """
 
+import json
+
+from transformer.book.palette import DARK_GROUND, INK, ROLES, on_dark
+
 STYLE = """
 .attention-map{max-width:44rem;font:inherit;text-align:left}
 .attention-map canvas{display:block;width:100%;touch-action:pan-y;cursor:crosshair}
@@ -13,9 +17,14 @@ STYLE = """
 .attention-map img{max-width:100%;height:auto}
 .attention-map select{font:inherit;color:inherit;background:transparent;
 border:1px solid currentColor;border-radius:4px;padding:.1em .4em;max-width:100%;margin-bottom:.5em}
-.attention-map option{color:#222b33;background:#fff}
+.attention-map option{color:%INK%;background:#fff}
 .attention-map output{display:block;min-height:3.2em;margin-top:.4em}
-"""
+""".replace("%INK%", INK)
+
+_SHADES = {
+    "light": {"query": ROLES["query"], "key": ROLES["key"], "ground": "#ffffff"},
+    "dark": {"query": on_dark(ROLES["query"]), "key": on_dark(ROLES["key"]), "ground": DARK_GROUND},
+}
 
 SCRIPT = """(() => {
 const root = document.querySelector('[id="%ID%"]:not([data-ready])');
@@ -42,7 +51,15 @@ if (data.names.length > 1) {
 root.querySelector("img").remove();
 root.append(canvas, label);
 
-const channels = colour => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+const shades = %SHADES%;
+const channels = colour => colour[0] === "#"
+  ? [1, 3, 5].map(i => parseInt(colour.slice(i, i + 2), 16))
+  : colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+// Black or white, whichever is easier to read on a colour.
+const legible = colour => {
+  const parts = colour.map(c => (c /= 255) <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4);
+  return .2126 * parts[0] + .7152 * parts[1] + .0722 * parts[2] > .179 ? "#000" : "#fff";
+};
 function draw() {
   const ink = getComputedStyle(root).color, dark = channels(ink).reduce((a, b) => a + b) > 382;
   const width = root.clientWidth, ratio = window.devicePixelRatio || 1, c = canvas.getContext("2d");
@@ -59,35 +76,38 @@ function draw() {
   canvas.width = width * ratio; canvas.height = height * ratio; canvas.style.height = height + "px";
   c.scale(ratio, ratio);
   c.textBaseline = "middle"; c.fillStyle = ink; c.font = font("");
-  c.globalAlpha = .75;
-  c.fillText("key \\u2192", left, top0 / 2);
-  c.textAlign = "right"; c.fillText("query \\u2193", left - 8, Math.max(top - size, top0 / 2));
-  c.globalAlpha = 1;
+  const { query, key, ground } = shades[dark ? "dark" : "light"];
+  c.font = font("600 "); c.fillStyle = key; c.fillText("key \\u2192", left, top0 / 2);
+  c.textAlign = "right"; c.fillStyle = query;
+  c.fillText("query \\u2193", left - 8, Math.max(top - size, top0 / 2));
+  c.fillStyle = ink; c.font = font("");
   for (let s = 0; s < S; s++) {
-    c.save(); c.font = font(s === column ? "700 " : "");
+    c.save(); c.font = font(s === column ? "700 " : ""); c.fillStyle = s === column ? key : ink;
     c.translate(left + (s + .5) * w, top - 8);
     if (slant) c.rotate(-Math.PI / 4);
     c.textAlign = slant ? "left" : "center"; c.fillText(data.keys[s], 0, slant ? 0 : -size / 2);
     c.restore();
   }
-  const accent = dark ? "86,180,233" : "0,90,150";
   for (let t = 0; t < T; t++) {
-    c.fillStyle = ink; c.font = font(t === row ? "700 " : ""); c.textAlign = "right";
+    c.fillStyle = t === row ? query : ink; c.font = font(t === row ? "700 " : "");
+    c.textAlign = "right";
     c.fillText(data.queries[t], left - 8, top + (t + .5) * h);
     for (let s = 0; s < S; s++) {
       const value = weight(t, s);
-      c.fillStyle = `rgba(${accent},${.05 + .95 * value})`;
+      const share = .05 + .95 * value, from = channels(ground), to = channels(key);
+      const colour = to.map((part, i) => Math.round(share * part + (1 - share) * from[i]));
+      c.fillStyle = `rgb(${colour})`;
       c.fillRect(left + s * w + .5, top + t * h + .5, w - 1, h - 1);
       if (w >= 34 && h >= 20) {
         c.textAlign = "center"; c.font = font("");
-        c.fillStyle = value > .5 ? (dark ? "#0b1116" : "#fff") : ink;
+        c.fillStyle = legible(colour);
         c.fillText(value.toFixed(2), left + (s + .5) * w, top + (t + .5) * h);
       }
     }
   }
-  c.strokeStyle = ink; c.lineWidth = 2;
+  c.strokeStyle = query; c.lineWidth = 2.5;
   c.strokeRect(left, top + row * h, S * w, h);
-  c.lineWidth = 3;
+  c.strokeStyle = ink; c.lineWidth = 3;
   if (column >= 0) c.strokeRect(left + column * w + 1, top + row * h + 1, w - 2, h - 2);
 }
 function show() {
@@ -123,4 +143,4 @@ new ResizeObserver(draw).observe(root);
 new MutationObserver(draw).observe(document.documentElement, { attributes: true });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 show();
-})();"""
+})();""".replace("%SHADES%", json.dumps(_SHADES))

@@ -110,7 +110,7 @@ def exercises_of(notebook: Path) -> list[Exercise]:
 
     Paper: not in the paper: lets a reader choose what to try
     """
-    found: list[tuple[re.Match, list[str]]] = []
+    found: list[tuple[re.Match[str], list[str]]] = []
     inside = False
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         text = "".join(cell["source"]) + "\n"

@@ -7,7 +7,9 @@ notebook shows of it.
 Paper: not in the paper: lets a reader work without a teacher
 """
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,7 +40,7 @@ def check(
         answer: a tensor, array, number, truth value or string; None or ``...`` if it is open.
         expected: the right answer.
         name: what to call the answer in messages.
-        tolerance: greatest difference that still counts as equal.
+        tolerance: greatest difference that still counts as equal, absolute or as a share of it.
         mistakes: well-known wrong answers, each under the hint to give for it.
 
     Raises:
@@ -56,12 +58,12 @@ def check(
 
 
 def check_function(
-    function: Callable,
-    reference: Callable,
-    cases: Sequence[tuple],
+    function: object,
+    reference: Callable[..., Any],
+    cases: Sequence[tuple[Any, ...]],
     name: str | None = None,
     tolerance: int | float = 1e-5,
-    mistakes: Mapping[str, Callable] | None = None,
+    mistakes: Mapping[str, Callable[..., Any]] | None = None,
 ) -> None:
     """Check a function against one that is known to be right, on every case.
 
@@ -70,7 +72,7 @@ def check_function(
         reference: gives the right result for the same arguments.
         cases: the arguments of each call.
         name: what to call the function in messages; its own name if None.
-        tolerance: greatest difference that still counts as equal.
+        tolerance: greatest difference that still counts as equal, absolute or as a share of it.
         mistakes: functions that are wrong in a well-known way, each under the hint to give for it.
 
     Raises:
@@ -78,24 +80,33 @@ def check_function(
 
     Paper: not in the paper: lets a reader work without a teacher
     """
-    name = name or function.__name__
+    name = name or getattr(function, "__name__", "your function")
+    if _is_open(function):
+        print(f"○ {name}: nothing to check yet.")
+        return
+    if not callable(function):
+        raise WrongAnswer(f"{name}: expected a function, got {_short(function)}.")
     for number, case in enumerate(cases, 1):
         where = f"{name}, case {number} of {len(cases)}"
+        called = f"Called with: {', '.join(_short(argument) for argument in case)}."
         given = [_copy(argument) for argument in case]
         try:
             answer = function(*given)
         except Exception as error:
-            raise WrongAnswer(f"{where}: it raised {type(error).__name__}: {error}") from error
+            fault = f"it raised {type(error).__name__}: {str(error).rstrip('.')}."
+            raise WrongAnswer(f"{where}: {fault} {called}") from error
+        if _is_open(answer) and number > 1:
+            raise WrongAnswer(f"{where}: it returns nothing. Is a return missing? {called}")
         if _is_open(answer):
             print(f"○ {name}: nothing to check yet.")
             return
-        if not all(_same(argument, copy) for argument, copy in zip(case, given, strict=True)):
-            raise WrongAnswer(f"{where}: it changes its arguments in place. Make a new tensor.")
+        if not all(_same(before, after) for before, after in zip(case, given, strict=True)):
+            raise WrongAnswer(f"{where}: it changes its arguments in place. Make a new one.")
         known = {hint: wrong(*case) for hint, wrong in (mistakes or {}).items()}
-        fault = find_fault(answer, reference(*case), tolerance, known)
-        if fault:
-            raise WrongAnswer(f"{where}: {fault}")
-    print(f"✓ {name}: right in all {len(cases)} cases.")
+        found = find_fault(answer, reference(*case), tolerance, known)
+        if found:
+            raise WrongAnswer(f"{where}: {found} {called}")
+    print(f"✓ {name}: right{f' in all {len(cases)} cases' if len(cases) > 1 else ''}.")
 
 
 def find_fault(
@@ -109,7 +120,7 @@ def find_fault(
     Args:
         answer: what came.
         expected: what is right.
-        tolerance: greatest difference that still counts as equal.
+        tolerance: greatest difference that still counts as equal, absolute or as a share of it.
         mistakes: well-known wrong answers, each under the hint to give for it.
 
     Returns:
@@ -117,24 +128,57 @@ def find_fault(
 
     Paper: not in the paper: lets a reader work without a teacher
     """
+    if isinstance(answer, np.generic) or (isinstance(answer, Tensor) and answer.ndim == 0):
+        answer = answer.item()  # a number or a truth value like any other
     if isinstance(expected, str | bool):
-        if type(answer) is not type(expected):
-            return f"expected a {type(expected).__name__}, got {answer!r}."
-        return None if answer == expected else _hint(answer, mistakes, 0.0) or f"not {answer!r}."
+        return _choice_fault(answer, expected, mistakes or {})
     if not isinstance(answer, Tensor | np.ndarray | int | float | list | tuple):
         return f"expected numbers, got {type(answer).__name__}."
-    got, right = torch.as_tensor(answer), torch.as_tensor(expected)
+    right = torch.as_tensor(expected)
+    try:
+        got = torch.as_tensor(answer)
+    except (RuntimeError, TypeError, ValueError):
+        return f"expected numbers, all rows equally long, got {_short(answer)}."
     return (
-        _shape_fault(got, right)
+        _shape_fault(got, right, _hint(got, mistakes, tolerance))
         or _type_fault(got, right)
         or _value_fault(got, right, tolerance, mistakes)
     )
 
 
-def _shape_fault(got: Tensor, right: Tensor) -> str | None:
+def _choice_fault(
+    answer: object, expected: str | bool, mistakes: Mapping[str, object]
+) -> str | None:
+    """The fault of a word or a truth value, of which there are few to choose from."""
+    if type(answer) is not type(expected):
+        kind = "a string" if isinstance(expected, str) else "True or False"
+        return f"expected {kind}, got {_short(answer)}."
+    if _plain(answer) == _plain(expected):
+        return None
+    for hint, wrong in mistakes.items():
+        if _plain(answer) == _plain(wrong):
+            return f"not {answer!r}. {hint}"
+    if isinstance(expected, bool):
+        return f"not {answer!r}. Go through it step by step, and say at each what must hold."
+    choices = {expected, *(wrong for wrong in mistakes.values() if isinstance(wrong, str))}
+    if len(choices) == 1:  # naming the right one alone would give it away
+        return f"not {_short(answer)}. Which words does the question offer?"
+    return f"not {_short(answer)}. Choose one of: {', '.join(map(repr, sorted(choices)))}."
+
+
+def _plain(answer: object) -> object:
+    """Case and blanks around a word do not matter."""
+    return answer.strip().lower() if isinstance(answer, str) else answer
+
+
+def _shape_fault(got: Tensor, right: Tensor, hint: str | None) -> str | None:
     if got.shape == right.shape:
         return None
+    if right.ndim == 0:
+        return f"expected a single number, got the shape {tuple(got.shape)}. {hint or ''}".rstrip()
     fault = f"the shape is {tuple(got.shape)}, expected {tuple(right.shape)}."
+    if hint:
+        return f"{fault} {hint}"
     if got.ndim >= 2 and got.transpose(-2, -1).shape == right.shape:
         return fault + " Are the last two axes the wrong way round?"
     if got.squeeze().shape == right.squeeze().shape:
@@ -157,9 +201,10 @@ def _value_fault(
     if got.isnan().any() and not right.isnan().any():
         return f"it holds NaN. {hint or 'Is there a softmax over nothing, or 0 / 0?'}"
     if got.ndim == 0:
-        return hint or f"{got.item():.4g} is too {'large' if got > right else 'small'}."
+        size = f"{got.item():.6g} is too {'large' if got > right else 'small'}."
+        return f"{size} {hint or _size_hint(got.item(), right.item())}"
     fault = _first_difference(got, right, tolerance)
-    return f"{fault} {hint or _weights_hint(got, right)}".rstrip()
+    return f"{fault} {hint or _weights_hint(got, right) or _pattern_hint(got, right)}"
 
 
 def _first_difference(got: Tensor, right: Tensor, tolerance: int | float) -> str:
@@ -174,7 +219,7 @@ def _first_difference(got: Tensor, right: Tensor, tolerance: int | float) -> str
 def _weights_hint(got: Tensor, right: Tensor) -> str:
     """If the right answer is a set of attention weights, say what keeps this one from being so."""
     one = torch.ones((), dtype=torch.double)
-    if right.min() < 0 or not torch.allclose(right.sum(-1), one, atol=1e-4):
+    if right.min() < 0 or right.max() == 1 or not torch.allclose(right.sum(-1), one, atol=1e-4):
         return ""
     if got.min() < 0:
         return "A weight is negative: is a softmax missing?"
@@ -186,15 +231,53 @@ def _weights_hint(got: Tensor, right: Tensor) -> str:
     )
 
 
+def _size_hint(got: float, right: float) -> str:
+    """How far off a number is, in words that do not give it away."""
+    if got * right < 0:
+        return "Its sign is wrong, too."
+    if not got * right:
+        return "Is a 0 right here?" if got == 0 else "What cancels?"
+    ratio = got / right
+    if abs(ratio - 1) < 0.02:
+        return "Very close: was something rounded on the way?"
+    if abs(ratio - 1) < 0.15:
+        return "Close: is a small part missing, or counted twice?"
+    if 0.1 < ratio < 10:
+        return "The size is about right: is a factor missing, or one too many?"
+    return "It is off by more than a factor of ten: what is counted, and in which unit?"
+
+
+def _pattern_hint(got: Tensor, right: Tensor) -> str:
+    """What all the wrong values have in common."""
+    alike: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-6}
+    truths = bool(((right == 0) | (right == 1)).all() and ((got == 0) | (got == 1)).all())
+    if truths and torch.equal(got, 1 - right):
+        return "True and False are the wrong way round."
+    if not truths and torch.allclose(got, -right, **alike):
+        return "All signs are wrong."
+    if not got.any():
+        return "It is zero everywhere: was the result thrown away?"
+    if got.ndim >= 2 and got.shape == got.mT.shape and torch.allclose(got.mT, right, **alike):
+        return "Rows and columns are the wrong way round."
+    there = right != 0
+    ratio = got[there] / right[there]
+    if ratio.numel() > 1 and torch.allclose(got, right * ratio[0], **alike):
+        return f"All values are {ratio[0].item():.3g} times the right ones: a factor is wrong."
+    if torch.allclose(got - right, (got - right).flatten()[0], **alike):
+        return "All values are off by the same amount: a term is missing, or one too many."
+    if torch.allclose(got.flatten().sort().values, right.flatten().sort().values, **alike):
+        return "The values are right, their places are not: along which axis do you go?"
+    return "Take a small case and work it out by hand, step by step."
+
+
 def _hint(
-    answer: object, mistakes: Mapping[str, object] | None, tolerance: int | float
+    answer: Tensor, mistakes: Mapping[str, object] | None, tolerance: int | float
 ) -> str | None:
     for hint, wrong in (mistakes or {}).items():
-        if isinstance(answer, Tensor):
-            values = torch.as_tensor(wrong).double()
-            if values.shape == answer.shape and torch.allclose(answer, values, atol=tolerance):
-                return hint
-        elif answer == wrong:
+        values = torch.as_tensor(wrong).double()
+        if values.shape == answer.shape and torch.allclose(
+            answer.double(), values, atol=tolerance, equal_nan=True
+        ):
             return hint
     return None
 
@@ -204,8 +287,30 @@ def _is_open(answer: object) -> bool:
 
 
 def _copy(argument: object) -> object:
-    return argument.clone() if isinstance(argument, Tensor) else argument
+    if isinstance(argument, Tensor):
+        return argument.clone()
+    return copy.deepcopy(argument) if isinstance(argument, np.ndarray | list | set) else argument
 
 
-def _same(before: object, after: object) -> bool:
-    return not isinstance(before, Tensor) or torch.equal(before, after)
+def _same(before: Any, after: Any) -> bool:
+    if isinstance(before, Tensor):
+        return isinstance(after, Tensor) and torch.equal(before, after)
+    if isinstance(before, np.ndarray):
+        return np.array_equal(before, after)
+    if isinstance(before, list):
+        return len(before) == len(after) and all(map(_same, before, after))
+    return not isinstance(before, set | str | bytes | int | float) or before == after
+
+
+def _short(value: object, longest: int = 60) -> str:
+    """A value in a few words: small ones in full, large ones by their shape."""
+    if isinstance(value, Tensor | np.ndarray):
+        values = torch.as_tensor(value)
+        if values.ndim > 1 or values.numel() > 6:
+            return f"a tensor of shape {tuple(values.shape)}"
+        each = [round(v, 4) if isinstance(v, float) else v for v in values.flatten().tolist()]
+        return str(each if values.ndim else each[0])
+    if callable(value):
+        return f"a {getattr(value, '__name__', type(value).__name__)}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,13 +1,15 @@
 """One look for every figure of the book, and one start for every notebook.
 
-Figures keep a white ground on light and on dark pages. The colours have a contrast of at least 3 to
-both, and stay apart for readers who do not tell red from green.
+Figures are drawn on white in the colours of :mod:`transformer.book.palette`; what a dark page makes
+of them is said there. Text has three sizes: that of titles, the common one, and "small" for remarks
+and crowded labels.
 
 Paper: not in the paper: the style of the book
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -16,31 +18,25 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.rcsetup import cycler
 
+from transformer.book.palette import COLOURS, INK, RULE
 from transformer.book.skipped_cells import explain_unknown_names
 
-COLOURS = {
-    "blue": "#0072b2",
-    "vermilion": "#d55e00",
-    "green": "#009e73",
-    "purple": "#a05aa8",
-    "ochre": "#a67c00",
-    "grey": "#76808a",
-}
-INK = "#222b33"
 WIDTH = 6.4  # inches; a phone shows it at about half the size, hence the large type
 
-STYLE = {
+# Of any keys, since matplotlib's type for their names is not the same in all of its versions.
+STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
-    "axes.edgecolor": "#8a949d",
+    "axes.edgecolor": RULE,
     "axes.grid": True,
     "axes.labelcolor": INK,
-    "axes.prop_cycle": mpl.cycler(color=list(COLOURS.values())),
+    "axes.prop_cycle": cycler(color=list(COLOURS.values())),
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
-    "axes.titlepad": 10.0,
-    "axes.titlesize": 12.5,
+    "axes.titlepad": 9.0,
+    "axes.titlesize": 12.0,
     "axes.titleweight": "bold",
     "figure.dpi": 130,
     "figure.facecolor": "white",
@@ -82,7 +78,7 @@ def figure(
     columns: int = 1,
     height: int | float = 3.6,
     width: int | float = WIDTH,
-    **options: object,
+    **options: Any,
 ) -> tuple[Figure, Axes | np.ndarray]:
     """Make a figure in the book's size.
 
@@ -123,7 +119,7 @@ def plot_runs(
     runs: Sequence[Sequence[int | float]] | np.ndarray,
     colour: str | None = None,
     label: str | None = None,
-    **options: object,
+    **options: Any,
 ) -> Line2D:
     """Draw the mean of several runs as a line, and their whole range as a band.
 
@@ -146,7 +142,8 @@ def plot_runs(
     runs = np.asarray(runs, dtype=float)
     if runs.ndim != 2 or runs.shape[1] != len(x):
         raise ValueError(f"runs must have the shape (seeds, {len(x)}), got {runs.shape}")
-    colour = COLOURS.get(colour, colour)
+    if colour is not None:
+        colour = COLOURS.get(colour, colour)
     (line,) = axes.plot(x, runs.mean(axis=0), color=colour, label=label, **options)
     axes.fill_between(
         x, runs.min(axis=0), runs.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0
@@ -168,11 +165,13 @@ def name_line(
 
     Paper: not in the paper: the style of the book
     """
-    x, y = line.get_data()
+    axes = line.axes
+    assert isinstance(axes, Axes)  # None is only for a line that was never drawn
+    x, y = (np.asarray(values, dtype=float) for values in line.get_data())
     # Interpolated on the scale of the axis, so that a logarithmic one is met too.
-    forward = line.axes.xaxis.get_transform().transform
-    height = np.interp(forward(np.array([at])), forward(np.asarray(x, dtype=float)), y)[0]
-    line.axes.annotate(
+    forward: Callable[[np.ndarray], np.ndarray] = axes.xaxis.get_transform().transform
+    height = np.interp(forward(np.array([at])), forward(x), y)[0]
+    axes.annotate(
         text,
         (at, height),
         xytext=(dx, dy),

@@ -8,12 +8,14 @@ Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
 
 import base64
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from transformer.book.attention_fragment import SCRIPT, STYLE
+from transformer.book.palette import ROLES
 from transformer.book.widgets.base import Widget
 
 
@@ -93,10 +95,10 @@ class AttentionMap(Widget):
         axes.set_yticks(range(rows), self.queries)
         axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
         axes.spines[:].set_visible(False)
-        axes.set_xlabel("key")
-        axes.set_ylabel("query")
+        axes.set_xlabel("key", color=ROLES["key"])
+        axes.set_ylabel("query", color=ROLES["query"])
 
-    def payload(self) -> dict:
+    def payload(self) -> dict[str, Any]:
         """Pack labels and weights; 16 bits a weight keep four decimals.
 
         Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps

@@ -102,7 +102,7 @@ class Myth:
     chapters: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*(,? [A-Za-z0-9]+|-[A-Za-z0-9]+)*", self.said):
             raise ValueError(f"said must be plain words, to make an anchor, got {self.said!r}")
 

@@ -7,7 +7,7 @@ places are those of the table that ends it.
 Paper: all sections
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from transformer.book.anchors import headings
@@ -182,7 +182,7 @@ def _says_it_all_below(
     return bool(below) and not code[section.key] and chapters_below >= set(treated[section.key])
 
 
-def _by_package(names: Sequence[PublicName], write: object) -> str:
+def _by_package(names: Sequence[PublicName], write: Callable[[Sequence[PublicName]], str]) -> str:
     parts = []
     for package, title in _PACKAGES.items():
         text = write([name for name in names if _package(name) == package])

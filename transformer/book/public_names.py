@@ -113,6 +113,8 @@ def _definitions(
             continue
         if node.name.startswith("_"):
             continue
+        if any("overload" in ast.unparse(how) for how in node.decorator_list):
+            continue  # the definition that follows them has the docstring
         name, docstring = inside + node.name, ast.get_docstring(node) or ""
         if not isinstance(node, ast.ClassDef):
             is_property = any("property" in ast.unparse(how) for how in node.decorator_list)
@@ -120,7 +122,8 @@ def _definitions(
                 module, name, node.lineno, docstring, _unshaped(node), around, is_property
             )
             continue
-        constructor = [f for f in node.body if getattr(f, "name", "") == "__init__"]
+        functions = [f for f in node.body if isinstance(f, ast.FunctionDef)]
+        constructor = [f for f in functions if f.name == "__init__"]
         fields = [f for f in node.body if isinstance(f, ast.AnnAssign) and _is_bare(f.annotation)]
         missing = tuple(ast.unparse(f.target) for f in fields)
         missing += tuple(gap for function in constructor for gap in _unshaped(function))
@@ -129,7 +132,7 @@ def _definitions(
             yield from _definitions(node.body, module, f"{name}.", docstring)
 
 
-def _unshaped(function: ast.AST) -> tuple[str, ...]:
+def _unshaped(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, ...]:
     arguments = [node for node in ast.walk(function.args) if isinstance(node, ast.arg)]
     bare = [argument.arg for argument in arguments if _is_bare(argument.annotation)]
     return tuple(bare + ["return"] * _is_bare(function.returns))

@@ -110,13 +110,13 @@ def render_table_2(scores: Iterable[PublishedScore]) -> str:
         if row.source == "Table 2":
             systems.setdefault(row.system, {})[row.languages] = row
     lines = []
-    for system, row in systems.items():
-        found = [row.get(pair) for pair in pairs]
+    for system, rows in systems.items():
+        found = [rows.get(pair) for pair in pairs]
         flops = [score and score.training_flops for score in found]
         lines.append(
-            [system, *(figure_of(score and score.score) for score in found)]
+            [system, *(figure_of(score.score if score else None) for score in found)]
             + [f"{cost:.1e}" if cost else "" for cost in flops]
-            + [count_of(next(iter(row.values())).parameters)]
+            + [count_of(next(iter(rows.values())).parameters)]
         )
     titles = [pair_title(pair) for pair in pairs]
     head = ["system", *(f"BLEU, {title}" for title in titles)]

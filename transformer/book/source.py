@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import transformer
 
@@ -47,7 +48,7 @@ class Source:
         return f"# {self.place}\n{self.code}"
 
 
-def show_source(thing: Callable, docstring: bool = True) -> Source:
+def show_source(thing: Callable[..., Any], docstring: bool = True) -> Source:
     """Read the source of a class, function or method of this package.
 
     Write it as the last line of a cell.
@@ -86,11 +87,12 @@ def show_source(thing: Callable, docstring: bool = True) -> Source:
 
 def _without_docstring(code: str) -> str:
     definition = ast.parse(code).body[0]
+    assert isinstance(definition, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     if ast.get_docstring(definition) is None:
         return code
     text = definition.body[0]
     lines = code.splitlines()
-    end = text.end_lineno
+    end = text.end_lineno or text.lineno
     if lines[end : end + 1] == [""]:  # the blank line between a docstring and the code goes too
         end += 1
     return "\n".join(lines[: text.lineno - 1] + lines[end:])

@@ -5,7 +5,7 @@ Paper: not in the paper: it draws no parse
 
 from matplotlib.axes import Axes
 
-from transformer.book.figures import COLOURS, INK
+from transformer.book.palette import COLOURS, INK, RULE
 from transformer.data.treebank import Tree
 from transformer.experiments.bracketing import PUNCTUATION, counted_phrases
 
@@ -34,7 +34,7 @@ def draw_tree(axes: Axes, tree: Tree, gold: Tree | None = None) -> None:
         """Draw a node; return its place, its height and the word after its last."""
         if node.word is not None:
             axes.text(start, 0, node.word, ha="right", va="top", rotation=32, color=INK,
-                      rotation_mode="anchor", fontsize=10.5)  # fmt: skip
+                      rotation_mode="anchor")  # fmt: skip
             return float(start), 0.0, start + 1
         parts, end = [], start
         for child in node.children:
@@ -43,11 +43,11 @@ def draw_tree(axes: Axes, tree: Tree, gold: Tree | None = None) -> None:
         x = (parts[0][0] + parts[-1][0]) / 2
         y = max(height for _, height in parts) + 1
         for child_x, child_y in parts:
-            axes.plot([x, child_x], [y, child_y + 0.1], color="#8a949d", linewidth=1.1, zorder=1)
+            axes.plot([x, child_x], [y, child_y + 0.1], color=RULE, linewidth=1.1, zorder=1)
         label = {"PRT": "ADVP"}.get(node.label, node.label)
         wrong = (label, place[start], place[end]) in surplus
         axes.text(
-            x, y, node.label, ha="center", va="center", fontsize=10.5, zorder=2,
+            x, y, node.label, ha="center", va="center", zorder=2,
             color=COLOURS["vermilion"] if wrong else INK,
             weight="bold" if wrong else "normal",
             bbox=dict(

@@ -3,7 +3,7 @@
 import os
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -38,7 +38,7 @@ def export(
     """
     from transformer.inference.translator import Translator
     from transformer.interop.ctranslate2 import to_ctranslate2
-    from transformer.interop.graphs import to_graphs
+    from transformer.interop.graphs import GraphKind, to_graphs
     from transformer.interop.marian_export import to_marian
 
     if to not in FORMS:
@@ -58,7 +58,7 @@ def export(
         elif to == "marian":
             to_marian(translator, unfinished)
         else:
-            difference = to_graphs(translator, unfinished, to)
+            difference = to_graphs(translator, unfinished, cast(GraphKind, to))  # of two, see above
             said = f", no logit further than {difference:.0e} from the model's"
         if output.exists():
             output.rmdir()  # it is empty; Windows renames onto no folder at all

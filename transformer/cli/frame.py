@@ -1,5 +1,6 @@
 """The command's frame: its errors, its exit codes, and the options that several commands share."""
 
+import io
 import os
 import signal
 import sys
@@ -59,11 +60,12 @@ def main() -> None:
     # SIGTERM unwinds the stack as Ctrl-C does, so that no temporary file is left behind.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     app(prog_name="transformer")
 
 
-def _show_warning(message: Warning | str, *_: Any) -> None:
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     _complain(f"warning: {_message(message)}")
 
 

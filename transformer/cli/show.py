@@ -23,7 +23,7 @@ def corpora(data_dir: DataDir = None) -> None:
     """
     from transformer.data.catalogue import corpus_catalogue
 
-    rows = [("NAME", "LANGUAGES", "AT HAND", "FROM", "LICENCE")]
+    rows: list[tuple[str, ...]] = [("NAME", "LANGUAGES", "AT HAND", "FROM", "LICENCE")]
     for entry in corpus_catalogue(data_dir):
         at_hand = "yes" if entry.at_hand else "no"
         rows.append((entry.name, entry.languages, at_hand, entry.origin, entry.licence))

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -93,7 +94,9 @@ def train(
         corpus=None if files is None else corpus_from_files(files, *held_out),
         tensorboard=tensorboard,
     )
-    say = typer.echo if run.trainer.accelerator.is_main_process else lambda line: None
+    say: Callable[[str], None] = (
+        typer.echo if run.trainer.accelerator.is_main_process else lambda line: None
+    )
     say(run.describe(price))
     if not run.train():
         say(

@@ -124,5 +124,6 @@ def evaluate(
     typer.echo(f"{model} on {name}: {len(pairs):,} pairs, {search}")
     shown = sys.stderr.isatty()
     options = beam_size, alpha, batch_size, shown
-    for score in scores_of(translator, pairs, *options, text=text, penalty=penalty):
+    kinds: dict[str, Any] = dict(text=text, penalty=penalty)  # where unknown, it is said there
+    for score in scores_of(translator, pairs, *options, **kinds):
         typer.echo(str(score))

@@ -76,8 +76,8 @@ def _files(family: str, other: str) -> list[tuple[str, str]]:
     if family == "tatoeba":
         return [(f"tatoeba-en-{other}", file) for file in tatoeba.FILES[other]]
     if family == "multi30k":
-        stems = multi30k.SPLITS.values()
-        return [(multi30k.FOLDER, f"{stem}.{side}.gz") for stem in stems for side in ("en", other)]
+        files = multi30k.SPLITS.values()
+        return [(multi30k.FOLDER, f"{file}.{side}.gz") for file in files for side in ("en", other)]
     stems = list(wmt.WMT14_FILES.values())
     return _sides(family, stems if family == "wmt14" else stems[1:], other)
 

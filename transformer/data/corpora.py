@@ -10,7 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from transformer.data import mixture, multi30k, tatoeba, wmt
-from transformer.data.parallel import Corpus, Split, load_parallel_files
+from transformer.data.parallel import (
+    Corpus,
+    Split,
+    load_parallel_files,
+    stream_parallel_files,
+)
 from transformer.data.splits import split_by_component
 
 __all__ = [
@@ -86,7 +91,8 @@ def corpus_from_files(
     """Make a corpus of any aligned text files, as ``load_parallel_files`` reads them.
 
     Args:
-        train: Source file and target file of the training text.
+        train: Source file and target file of the training text. It stays on disk and may be
+            larger than the memory, unless some of it has to be held out.
         validation: The same for validation. If None, 5 % of the training pairs, at most 2,000,
             are held out, so that they share no sentence with the rest.
         test: The same for a test split; None for no test split.
@@ -103,12 +109,15 @@ def corpus_from_files(
 
     Paper: section 5.1
     """
-    splits = {"train": load_parallel_files(*train, max_words)}
     if validation is None:
-        size = min(2000, max(1, len(splits["train"]) // 20))
-        splits = split_by_component(splits["train"], validation_size=size, test_size=0)
+        pairs = load_parallel_files(*train, max_words)
+        size = min(2000, max(1, len(pairs) // 20))
+        splits = split_by_component(pairs, validation_size=size, test_size=0)
     else:
-        splits["validation"] = load_parallel_files(*validation, max_words)
+        splits = {
+            "train": stream_parallel_files(*train, max_words),
+            "validation": load_parallel_files(*validation, max_words),
+        }
     if test is not None:
         splits["test"] = load_parallel_files(*test, max_words)
     name = Path(train[0]).name

@@ -9,6 +9,7 @@ Paper: not in the paper
 import gzip
 import io
 import zlib
+from collections.abc import Iterator
 
 #: So much may always come out of a file, in bytes.
 ALWAYS_ALLOWED = 1 << 28
@@ -43,15 +44,41 @@ def unpack_gzip(data: bytes, name: str) -> bytes:
 
     Paper: not in the paper
     """
-    most = most_unpacked(len(data))
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            unpacked = file.read(most + 1)
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{name} is damaged or not a gzip file: {error}") from None
-    if len(unpacked) > most:
-        raise ValueError(
-            f"{name} has {len(data):,} bytes and unpacks to more than {most:,}, as no text does; "
-            f"unpack it yourself if it is what you expect"
-        )
-    return unpacked
+    return b"".join(iterate_gzip(io.BytesIO(data), len(data), name))
+
+
+def iterate_gzip(
+    packed: io.BufferedIOBase, size: int, name: str, block_size: int = 1 << 20
+) -> Iterator[bytes]:
+    """Unpack a gzip file block by block, so that it need not fit the memory.
+
+    Args:
+        packed: the file, open for reading.
+        size: how many bytes it has.
+        name: what the error calls it.
+        block_size: bytes of a block.
+
+    Returns:
+        An iterator over blocks, none of them empty.
+
+    Raises:
+        ValueError: if the file is damaged, or unpacks to more than any text does.
+
+    Paper: not in the paper
+    """
+    most, unpacked = most_unpacked(size), 0
+    with gzip.GzipFile(fileobj=packed) as file:
+        while True:
+            try:
+                block = file.read(min(block_size, most + 1))
+            except (EOFError, OSError, zlib.error) as error:
+                raise ValueError(f"{name} is damaged or not a gzip file: {error}") from None
+            if not block:
+                return
+            unpacked += len(block)
+            if unpacked > most:
+                raise ValueError(
+                    f"{name} has {size:,} bytes and unpacks to more than {most:,}, as no text "
+                    f"does; unpack it yourself if it is what you expect"
+                )
+            yield block

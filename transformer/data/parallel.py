@@ -6,12 +6,13 @@ of one file translates line n of the other. Either may be compressed with gzip.
 
 import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, zip_longest
 from pathlib import Path
 
-from transformer.data.packed import unpack_gzip
+from transformer.data.lines import iterate_lines
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,83 @@ class Split:
         """
         return Split(self.target, self.source)
 
+    def first(self, count: int | None) -> "Split":
+        """The first pairs, or all.
+
+        Args:
+            count: How many; None for all.
+
+        Paper: not in the paper; convenience.
+        """
+        return self if count is None else Split(self.source[:count], self.target[:count])
+
     def __repr__(self) -> str:
         # Not the text itself: a notebook cell that ends in a split would print megabytes.
         return f"Split({len(self):,} pairs)"
+
+
+class StreamedSplit(Split):
+    """A split that stays where it is: iterating reads it anew, a few pairs at a time.
+
+    So it may be larger than the memory. Whoever asks for ``source``, ``target`` or the length
+    has all of it read at once, as any other split.
+
+    Args:
+        read: Begins to read, and yields pairs.
+        identity: Names the text. Another text must have another one.
+
+    Paper: section 5.1 (36 million pairs)
+    """
+
+    read: Callable[[], Iterable[tuple[str, str]]]
+    identity: str
+
+    def __init__(self, read: Callable[[], Iterable[tuple[str, str]]], identity: str) -> None:
+        self.__dict__.update(read=read, identity=identity)
+
+    @cached_property
+    def _columns(self) -> tuple[list[str], list[str]]:
+        pairs = list(self)
+        return [source for source, _ in pairs], [target for _, target in pairs]
+
+    source = property(lambda self: self._columns[0])
+    target = property(lambda self: self._columns[1])
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self.read())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def swapped(self) -> "StreamedSplit":
+        """The same pairs in the other direction.
+
+        Paper: not in the paper; convenience.
+        """
+        read = self.read
+        return StreamedSplit(lambda: ((b, a) for a, b in read()), f"{self.identity}, swapped")
+
+    def first(self, count: int | None) -> "Split":
+        """The first pairs, or all.
+
+        Args:
+            count: How many; None for all.
+
+        Paper: not in the paper; convenience.
+        """
+        if count is None:
+            return self
+        read = self.read
+        return StreamedSplit(lambda: islice(read(), count), f"{self.identity}, first {count}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StreamedSplit) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __repr__(self) -> str:
+        return f"StreamedSplit({self.identity})"
 
 
 @dataclass(frozen=True)
@@ -128,44 +203,6 @@ class Corpus:
         return f"Corpus({self.name}: {sizes})"
 
 
-def read_lines(path: Path | str) -> list[str]:
-    r"""Read a UTF-8 text file, plain or ``.gz``, into its lines.
-
-    Only ``\n`` and ``\r\n`` end a line. ``str.splitlines`` would also break at characters such as
-    U+2028 that occur inside sentences of real corpora, and shift all lines that follow.
-
-    Args:
-        path: The file; a name that ends in ``.gz`` is decompressed.
-
-    Returns:
-        The lines without their ends.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is empty, not UTF-8, damaged gzip, or unpacks to more than text.
-
-    Paper: not in the paper; reading files.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no such file: {path}")
-    data = path.read_bytes()
-    if path.suffix == ".gz":
-        data = unpack_gzip(data, str(path))
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{path} is not UTF-8: line {line} holds the byte 0x{data[error.start]:02x} "
-            f"(byte {error.start} of the file)"
-        ) from None
-    if not text:
-        raise ValueError(f"{path} is empty")
-    lines = text.removesuffix("\n").split("\n")
-    return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
-
-
 def load_parallel_files(
     source_path: Path | str, target_path: Path | str, max_words: int | None = 1000
 ) -> Split:
@@ -191,13 +228,58 @@ def load_parallel_files(
 
     Paper: section 5.1
     """
-    source, target = read_lines(source_path), read_lines(target_path)
-    if len(source) != len(target):
-        raise ValueError(
-            f"files must have equally many lines: {source_path} has {len(source)}, "
-            f"{target_path} has {len(target)}"
-        )
-    return without_odd_pairs(source, target, f"{source_path}, {target_path}", max_words)
+    pairs = kept_pairs(*_files(source_path, target_path), max_words)
+    return _in_memory(pairs)
+
+
+def stream_parallel_files(
+    source_path: Path | str, target_path: Path | str, max_words: int | None = 1000
+) -> StreamedSplit:
+    """Leave two aligned text files on disk, to be read as :func:`load_parallel_files` reads them.
+
+    Nothing is read yet, and the errors of reading come when it is.
+
+    Args:
+        source_path: File of source sentences, one a line; plain or ``.gz``.
+        target_path: File of their translations.
+        max_words: Longest side that is kept, in words between blanks; None keeps all.
+
+    Returns:
+        The pairs. Their identity is made of the files' places, sizes and times of change, so
+        that a changed file is another text.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+
+    Paper: section 5.1 (36 million pairs)
+    """
+    paths = [Path(path).absolute() for path in (source_path, target_path)]
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"no such file: {path}")
+    found = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    return StreamedSplit(
+        lambda: kept_pairs(*_files(source_path, target_path), max_words), f"{found}, {max_words}"
+    )
+
+
+def _files(
+    source_path: Path | str, target_path: Path | str
+) -> tuple[Iterator[tuple[str, str]], str]:
+    return _aligned_lines(source_path, target_path), f"{source_path}, {target_path}"
+
+
+def _aligned_lines(source_path: Path | str, target_path: Path | str) -> Iterator[tuple[str, str]]:
+    source, target = iterate_lines(source_path), iterate_lines(target_path)
+    for number, (a, b) in enumerate(zip_longest(source, target)):
+        if a is None or b is None:
+            longer = number + 1 + sum(1 for _ in (target if a is None else source))
+            counts = (number, longer) if a is None else (longer, number)
+            raise ValueError(
+                f"files must have equally many lines: {source_path} has {counts[0]}, "
+                f"{target_path} has {counts[1]}"
+            )
+        yield a, b
 
 
 def without_odd_pairs(
@@ -219,26 +301,48 @@ def without_odd_pairs(
 
     Paper: not in the paper; cleaning of data.
     """
+    return _in_memory(kept_pairs(zip(source, target, strict=True), origin, max_words))
+
+
+def _in_memory(pairs: Iterable[tuple[str, str]]) -> Split:
+    kept = list(pairs)
+    return Split([source for source, _ in kept], [target for _, target in kept])
+
+
+def kept_pairs(
+    pairs: Iterable[tuple[str, str]], origin: str, max_words: int | None = 1000
+) -> Iterator[tuple[str, str]]:
+    """Leave out odd pairs as :func:`without_odd_pairs` does, one pair after the other.
+
+    Args:
+        pairs: Sentences and their translations.
+        origin: Where they come from, for the warning.
+        max_words: Longest side that is kept, in words between blanks; None keeps all.
+
+    Returns:
+        An iterator over the other pairs. At its end it warns, or raises as the other does.
+
+    Paper: not in the paper; cleaning of data.
+    """
     if max_words is not None and max_words < 1:
         raise ValueError(f"max_words must be at least 1 or None, got {max_words}")
-    kept: list[tuple[str, str]] = []
-    blank = overlong = 0
-    for pair in zip(source, target, strict=True):
+    blank = overlong = kept = 0
+    for pair in pairs:
         if not (pair[0].strip() and pair[1].strip()):
             blank += 1
         elif max_words is not None and any(_more_words_than(side, max_words) for side in pair):
             overlong += 1
         else:
-            kept.append(pair)
+            kept += 1
+            yield pair
     if not blank and not overlong:
-        return Split(source, target)
+        return
     reasons = [f"{blank} with a blank side"] if blank else []
     reasons += [f"{overlong} with more than {max_words} words"] if overlong else []
-    notice = f"{origin}: left out {' and '.join(reasons)}, of {len(source)} pairs"
+    notice = f"{origin}: left out {' and '.join(reasons)}, of {kept + blank + overlong} pairs"
     if not kept:
         raise ValueError(f"no pair is left of {notice}")
-    warnings.warn(notice, stacklevel=3)
-    return Split([source for source, _ in kept], [target for _, target in kept])
+    warnings.warn(notice, stacklevel=4)
 
 
 def _more_words_than(text: str, limit: int) -> bool:

@@ -8,8 +8,9 @@ Attribution: www.manythings.org/anki and tatoeba.org.
 
 from pathlib import Path
 
+from transformer.data.lines import read_lines
 from transformer.data.local import require_file
-from transformer.data.parallel import Split, load_parallel_files, read_lines
+from transformer.data.parallel import Split, load_parallel_files
 from transformer.data.splits import split_by_component
 
 LICENCE = "CC BY 2.0 FR; www.manythings.org/anki and tatoeba.org"

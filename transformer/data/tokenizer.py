@@ -125,6 +125,13 @@ class Tokenizer:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(f"{path} is not a readable tokenizer file: {reason}") from None
 
+    def to_json(self) -> str:
+        """Write the tokenizer as JSON: equal for equal tokenizers.
+
+        Paper: not in the paper; saving and loading.
+        """
+        return self._backend.to_str(pretty=True)
+
     def save(self, path: Path | str) -> None:
         """Write the tokenizer to one JSON file, all of it or nothing.
 
@@ -136,7 +143,7 @@ class Tokenizer:
         path = Path(path)
         unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         try:
-            unfinished.write_text(self._backend.to_str(pretty=True), encoding="utf-8")
+            unfinished.write_text(self.to_json(), encoding="utf-8")
             os.replace(unfinished, path)
         finally:
             unfinished.unlink(missing_ok=True)

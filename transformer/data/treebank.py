@@ -79,7 +79,7 @@ class Tree:
 
         Paper: section 6.3
         """
-        return [leaf.word for leaf in self.leaves()]
+        return [leaf.word for leaf in self.leaves() if leaf.word is not None]
 
     def phrases(self) -> list[tuple[str, int, int]]:
         """Return label, first word and end (one after the last word) of every phrase.
@@ -308,7 +308,8 @@ def _of_archive(path: Path) -> list[tuple[str, bytes]]:
             if claimed > most:
                 raise ValueError(f"{path} unpacks to {claimed:,} bytes, more than {most:,}")
             members.sort(key=lambda member: member.name)
-            return [(member.name, archive.extractfile(member).read()) for member in members]
+            files = [(member.name, archive.extractfile(member)) for member in members]
+            return [(name, file.read()) for name, file in files if file is not None]
     except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{path} is no readable archive: {reason}") from None
@@ -337,9 +338,8 @@ def split_articles(
     Paper: section 6.3 (training on the WSJ, development on section 22, test on section 23)
     """
     names = sorted(names)
-    sections = {name: _WSJ.match(name) for name in names}
-    if names and all(sections.values()):
-        section = {name: int(found[1]) for name, found in sections.items()}
+    section = {name: int(found[1]) for name in names if (found := _WSJ.match(name))}
+    if names and all(name in section for name in names):
         parts = {"train": range(2, 22), "validation": range(22, 23), "test": range(23, 24)}
         split = {part: [n for n in names if section[n] in kept] for part, kept in parts.items()}
     else:

@@ -4,11 +4,19 @@ WMT14 comes through Hugging Face `datasets`, an optional extra. The texts belong
 publishers and are meant for research, so none of them is part of the package.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from transformer.data.download import DownloadError
 from transformer.data.local import find_file, how_to_provide, require_file
-from transformer.data.parallel import Split, load_parallel_files, without_odd_pairs
+from transformer.data.parallel import (
+    Split,
+    StreamedSplit,
+    kept_pairs,
+    load_parallel_files,
+    stream_parallel_files,
+)
 
 LICENCE = "for research; the texts belong to their publishers; https://www.statmt.org/wmt14/"
 
@@ -26,7 +34,8 @@ def load_wmt14(language: str, data_dir: Path | str | None = None) -> dict[str, S
 
     If the data directory holds ``wmt14-en-de/train.en-de.en`` (or ``.gz``), all splits are read
     from such files, the others under the stems ``newstest2013`` and ``newstest2014``. Otherwise
-    `datasets` downloads them. All text is held in memory; English-French takes well over 10 GB.
+    `datasets` downloads them. The training text stays on disk; see
+    :class:`~transformer.data.parallel.StreamedSplit`.
 
     Args:
         language: ``de`` or ``fr``.
@@ -44,7 +53,7 @@ def load_wmt14(language: str, data_dir: Path | str | None = None) -> dict[str, S
     folder = f"wmt14-en-{language}"
     if find_file(f"train.en-{language}.en.gz", folder, data_dir) is not None:
         return {
-            name: _load_files(stem, language, folder, data_dir)
+            name: _load_files(stem, language, folder, data_dir, in_memory=name != "train")
             for name, stem in WMT14_FILES.items()
         }
     try:
@@ -61,7 +70,7 @@ def load_wmt14(language: str, data_dir: Path | str | None = None) -> dict[str, S
         raise DownloadError(
             f"cannot download {folder}: {reason}; or, for each file, {how_to_provide(folder)}"
         ) from None
-    return {name: _from_rows(dataset[name], language, f"{folder} {name}") for name in WMT14_FILES}
+    return {name: _from_rows(dataset[name], language, name) for name in WMT14_FILES}
 
 
 def load_newstest(language: str, data_dir: Path | str | None = None) -> dict[str, Split]:
@@ -91,18 +100,22 @@ def load_newstest(language: str, data_dir: Path | str | None = None) -> dict[str
     return {"validation": sets["newstest2013"], "test": sets["newstest2014"]} | sets
 
 
-def _load_files(stem: str, language: str, folder: str, data_dir: Path | str | None) -> Split:
+def _load_files(
+    stem: str, language: str, folder: str, data_dir: Path | str | None, in_memory: bool = True
+) -> Split:
     source, target = (
         require_file(f"{stem}.en-{language}.{side}.gz", folder, data_dir)
         for side in ("en", language)
     )
-    return load_parallel_files(source, target)
+    return (load_parallel_files if in_memory else stream_parallel_files)(source, target)
 
 
-def _from_rows(rows, language: str, origin: str) -> Split:
-    source: list[str] = []
-    target: list[str] = []
-    for chunk in rows.iter(batch_size=10_000):
-        source += [pair["en"] for pair in chunk["translation"]]
-        target += [pair[language] for pair in chunk["translation"]]
-    return without_odd_pairs(source, target, origin)
+def _from_rows(rows: Any, language: str, name: str) -> StreamedSplit:
+    """`datasets` maps its rows from disk, so they need not be held in memory."""
+
+    def read() -> Iterator[tuple[str, str]]:
+        for chunk in rows.iter(batch_size=10_000):
+            yield from ((pair["en"], pair[language]) for pair in chunk["translation"])
+
+    origin = f"wmt14-en-{language} {name}"
+    return StreamedSplit(lambda: kept_pairs(read(), origin), f"{origin}, revision {_REVISION}")

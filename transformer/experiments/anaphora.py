@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 
 from transformer.inference.stepwise import evaluation_mode
 from transformer.inference.translator import Translator
+from transformer.model.transformer import Transformer
 
 #: Pronouns that can stand for a man, as the tokenizer of the shipped model writes them.
 HE = ("▁he", "▁his", "▁him", "▁himself")
@@ -69,7 +70,7 @@ class NameLooks:
         return np.stack([self._excess(row[self.sentence].astype(float)) for row in times])
 
     def _excess(self, times: np.ndarray) -> np.ndarray:
-        total = count = 0.0
+        total, count = np.zeros(self._flat.shape[1]), 0.0
         for distance in np.unique(self.distance[self.is_pronoun]):
             here = self.distance == distance
             ours, theirs = (
@@ -78,7 +79,7 @@ class NameLooks:
             if ours.sum() and theirs.sum():
                 gap = ours @ self._flat / ours.sum() - theirs @ self._flat / theirs.sum()
                 total, count = total + ours.sum() * gap, count + ours.sum()
-        mean = total / count if count else np.full(self._flat.shape[1], np.nan)
+        mean = total / count if count else np.full_like(total, np.nan)
         return mean.reshape(self.weights.shape[1:])
 
     @property
@@ -109,13 +110,17 @@ def looks_at_name(
     Paper: section 4, Figure 4
     """
     tokenizer, model = translator.tokenizer, translator.model
+    assert isinstance(model, Transformer)
     rows = [tokenizer.encode(sentence) for sentence in sentences if sentence.startswith(name)]
     labels = [tokenizer.tokens(row) for row in rows]
     kept = [i for i, row in enumerate(labels) if row[0] == name and set(pronouns) & set(row)]
     if not kept:
         raise ValueError(f"no sentence begins with {name!r} and holds one of {sorted(pronouns)}")
     kept.sort(key=lambda i: len(rows[i]))
-    weights, is_pronoun, distance, sentence = [], [], [], []
+    weights: list[np.ndarray] = []
+    is_pronoun: list[bool] = []
+    distance: list[int] = []
+    sentence: list[int] = []
     for start in range(0, len(kept), batch_size):
         some = kept[start : start + batch_size]
         source = translator._pad([[*rows[i], tokenizer.eos_id] for i in some])

@@ -5,8 +5,6 @@ Paper: section 2, Table 2
 
 from typing import Any
 
-from torch import nn
-
 from transformer.baselines import (
     ConvolutionalConfig,
     ConvolutionalTranslator,
@@ -17,9 +15,10 @@ from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 
 ModelConfig = TransformerConfig | RecurrentConfig | ConvolutionalConfig
+Model = Transformer | RecurrentTranslator | ConvolutionalTranslator
 
 #: Configuration and model of each architecture, by its name in records.
-ARCHITECTURES: dict[str, tuple[type, type]] = {
+ARCHITECTURES: dict[str, tuple[type[ModelConfig], type[Model]]] = {
     "transformer": (TransformerConfig, Transformer),
     "recurrent": (RecurrentConfig, RecurrentTranslator),
     "convolutional": (ConvolutionalConfig, ConvolutionalTranslator),
@@ -34,12 +33,16 @@ def architecture(config: ModelConfig) -> str:
     return next(name for name, (kind, _) in ARCHITECTURES.items() if isinstance(config, kind))
 
 
-def build_model(config: ModelConfig) -> nn.Module:
+def build_model(config: ModelConfig) -> Model:
     """Make the model of a configuration, with fresh weights.
 
     Paper: Table 2
     """
-    return ARCHITECTURES[architecture(config)][1](config)
+    if isinstance(config, TransformerConfig):
+        return Transformer(config)
+    if isinstance(config, RecurrentConfig):
+        return RecurrentTranslator(config)
+    return ConvolutionalTranslator(config)
 
 
 def config_of_class(name: str, values: dict[str, Any]) -> ModelConfig:

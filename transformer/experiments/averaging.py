@@ -6,10 +6,8 @@ Paper: section 6.1
 from collections.abc import Sequence
 from pathlib import Path
 
-from torch import nn
-
 from transformer.data.tokenizer import Tokenizer
-from transformer.experiments.architectures import build_model, config_of_class
+from transformer.experiments.architectures import Model, build_model, config_of_class
 from transformer.training.checkpoint import average_checkpoints, load_state
 
 
@@ -37,7 +35,7 @@ def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
     return found[-last:]
 
 
-def average_model(checkpoints: Sequence[Path | str]) -> tuple[nn.Module, Tokenizer]:
+def average_model(checkpoints: Sequence[Path | str]) -> tuple[Model, Tokenizer]:
     """Average checkpoints that lie in the folder of their run.
 
     Args:

@@ -145,7 +145,9 @@ class BeamStudy:
         found, best = (self.log_probabilities(size) for size in (beam_size, "exact"))
         return found < best - 1e-4
 
-    def _chosen(self, beam_size: BeamSize, alpha: float | int, penalty: str, stop: str) -> list:
+    def _chosen(
+        self, beam_size: BeamSize, alpha: float | int, penalty: str, stop: str
+    ) -> list[Any]:
         choice = self.record["choices"][search_name(beam_size, alpha, penalty, stop)]
         return [s[place] for s, place in zip(self.record["sentences"], choice, strict=True)]
 

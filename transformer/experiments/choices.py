@@ -16,6 +16,7 @@ from typing import Any, Literal
 from transformer.experiments.presets import Preset
 from transformer.experiments.record import read_record
 from transformer.experiments.table_3 import SCALES, STUDIES, Scale
+from transformer.model.config import TransformerConfig
 
 Group = Literal["open", "later"]
 
@@ -58,13 +59,18 @@ def _schedule(rate: int | float, warmup: int | float) -> Callable[[Preset], dict
     return changes
 
 
+def _sizes(base: Preset) -> TransformerConfig:
+    assert isinstance(base.model, TransformerConfig)
+    return base.model
+
+
 def _gated(base: Preset) -> dict[str, Any]:
     """Two thirds of the hidden units: three matrices then have the parameters of two."""
-    return dict(activation="swiglu", d_ff=round(base.model.d_ff * 2 / 3))
+    return dict(activation="swiglu", d_ff=round(_sizes(base).d_ff * 2 / 3))
 
 
 def _grouped(base: Preset) -> dict[str, Any]:
-    return dict(num_kv_heads=max(base.model.num_heads // 4, 1))
+    return dict(num_kv_heads=max(_sizes(base).num_heads // 4, 1))
 
 
 def _together(base: Preset) -> dict[str, Any]:

@@ -14,8 +14,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from transformer.model.config import TransformerConfig
+from transformer.model.interface import ModuleLike
 from transformer.model.masks import padding_mask
 from transformer.model.transformer import Transformer
+from transformer.training.progress import progress
 
 
 class VectorEmbedding(nn.Module):
@@ -110,7 +112,7 @@ class EncoderModel(nn.Module):
 
 
 def train_by_rows(
-    model: nn.Module,
+    model: ModuleLike,
     loss: Callable[[Int[Tensor, " rows"]], Float[Tensor, ""]],
     examples: int,
     steps: int,
@@ -153,7 +155,7 @@ def train_by_rows(
     model.train()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        for step in range(steps):
+        for step in progress(range(steps)):
             if len(waiting) < batch_size:
                 waiting = torch.cat([waiting, torch.randperm(examples, generator=generator)])
             rows, waiting = waiting[:batch_size], waiting[batch_size:]

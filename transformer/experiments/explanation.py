@@ -99,7 +99,7 @@ def gradient_norms(
     """
     embedded: list[Tensor] = []
 
-    def watch(module: torch.nn.Module, inputs: tuple, output: Tensor) -> Tensor:
+    def watch(module: torch.nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
         embedded.append(output.detach().requires_grad_())  # the source comes first
         return embedded[-1]
 

@@ -17,6 +17,7 @@ import torch
 from transformer.data.parallel import Split
 from transformer.experiments.encoder_model import pad_rows, train_by_rows
 from transformer.inference.translator import Translator
+from transformer.model.transformer import Transformer
 from transformer.training.loss import TranslationLoss
 
 Address = Literal["formal", "familiar", "none"]
@@ -108,6 +109,7 @@ def fine_tune(
     Paper: section 5 (the same loss and optimiser, from weights that are not random)
     """
     model = copy.deepcopy(translator.model)
+    assert isinstance(model, Transformer)
     tokenizers = translator.tokenizer, translator.target_tokenizer
     sides = [
         [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_batch(text)]

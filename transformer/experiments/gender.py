@@ -146,7 +146,9 @@ def counts_in_text(
     Paper: not in the paper
     """
     by_noun = {occupation.english: occupation for occupation in occupations}
-    found = {noun: {said: Counter() for said in PATTERNS} for noun in by_noun}
+    found: dict[str, dict[str, Counter[Gender]]] = {
+        noun: {said: Counter() for said in PATTERNS} for noun in by_noun
+    }
     for source, text in zip(english, german, strict=True):
         for noun in by_noun.keys() & set(re.findall(r"\w+", source.lower())):
             found[noun][said_of(source)][by_noun[noun].gender_of(text)] += 1

@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from transformer.experiments.delayed_echo import NOTHING, Echo
 from transformer.experiments.segment_recurrence import SegmentModel
+from transformer.training.progress import progress
 
 #: Powers of two that gradients are counted by. What lies beyond is counted with the last of them.
 LOWEST, HIGHEST = -60, 20
@@ -60,7 +61,7 @@ class HalfPrecision(TorchFunctionMode):
         self.vanished = self.overflowed = 0
 
     def __torch_function__(
-        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
         if func not in _PRODUCTS:
@@ -162,7 +163,7 @@ def train_in_half(
     scaler = torch.amp.GradScaler("cpu", init_scale=scale or 1.0, enabled=scale is not None)
     generator = torch.Generator().manual_seed(seed)
     losses, scales, skipped = [], [], 0
-    for step in range(1, steps + 1):
+    for step in progress(range(1, steps + 1)):
         tokens, labels = task.draw(16, 21, generator)
         with nullcontext() if dtype is None else HalfPrecision(dtype):
             logits, _ = model(tokens)
@@ -177,7 +178,8 @@ def train_in_half(
         scaler.scale(loss / int(real.sum()) * share).backward()
         scaler.unscale_(optimizer)
         _multiply(model, 1 / share)
-        taken = all(bool(weight.grad.isfinite().all()) for weight in model.parameters())
+        gradients = [w.grad for w in model.parameters() if w.grad is not None]
+        taken = all(bool(gradient.isfinite().all()) for gradient in gradients)
         skipped += not taken
         if scaler.is_enabled() or taken:
             scaler.step(optimizer)
@@ -190,7 +192,8 @@ def train_in_half(
 @torch.no_grad()
 def _multiply(model: nn.Module, factor: float) -> None:
     for weight in model.parameters():
-        weight.grad.mul_(factor)
+        if weight.grad is not None:
+            weight.grad.mul_(factor)
 
 
 @torch.no_grad()

@@ -44,7 +44,7 @@ class Head(NamedTuple):
 
     kind: Kind
     layer: int
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a head
 
     def __str__(self) -> str:
         return f"{self.kind} {self.layer + 1}.{self.index + 1}"
@@ -168,7 +168,7 @@ def edited(model: Transformer, edits: Mapping[Head, Edit]) -> Iterator[Transform
         by_attention.setdefault(attention_of(model, head), {})[head.index] = edit
     try:
         for attention, changes in by_attention.items():
-            attention.attend = partial(_attend, attention, changes)
+            vars(attention)["attend"] = partial(_attend, attention, changes)
         with evaluation_mode(model):
             yield model
     finally:

@@ -10,6 +10,7 @@ Paper: section 4 (individual attention heads learn to perform different tasks), 
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -153,15 +154,15 @@ def role_scores(
 
     Paper: section 4, Figures 3 to 5
     """
-    sums: dict[Kind, dict[str, list]] = {kind: {} for kind in KINDS}
+    sums: dict[Kind, dict[str, list[Any]]] = {kind: {} for kind in KINDS}
     for i, batch in enumerate(batches):
         with evaluation_mode(model):
             maps = model.attention_maps(batch.source, batch.target_input)
-        sides = dict(
-            encoder=(batch.source, batch.source),
-            decoder=(batch.target_input, batch.target_input),
-            cross=(batch.target_input, batch.source),
-        )
+        sides: dict[Kind, tuple[Tensor, Tensor]] = {
+            "encoder": (batch.source, batch.source),
+            "decoder": (batch.target_input, batch.target_input),
+            "cross": (batch.target_input, batch.source),
+        }
         for kind, (queries, keys) in sides.items():
             weights = torch.stack(getattr(maps, kind), dim=1)  # (B, layers, H, T, S)
             batch_links = links[i] if links is not None else None
@@ -177,7 +178,7 @@ def role_scores(
     return {kind: _divide(found) for kind, found in sums.items()}
 
 
-def _divide(found: dict[str, list]) -> RoleScores:
+def _divide(found: dict[str, list[Any]]) -> RoleScores:
     counts = np.array([count for _, _, count in found.values()])
     most = np.maximum(counts, 1)
     weight = np.stack([total for total, _, _ in found.values()])

@@ -6,7 +6,7 @@ All of it takes some minutes, too long for a page of the book. So the results ar
 Paper: section 4 and Figures 3 to 5; the ablation is not in the paper
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from transformer.experiments.head_ablation import (
     KINDS,
     Edit,
     Head,
+    Kind,
     PairLosses,
     edited,
     encode_all,
@@ -36,7 +37,7 @@ from transformer.experiments.head_ablation import (
     shuffled,
     silent,
 )
-from transformer.experiments.head_roles import Kind, Links, RoleScores, mark_ids, role_scores
+from transformer.experiments.head_roles import Links, RoleScores, mark_ids, role_scores
 from transformer.experiments.record import read_record
 from transformer.experiments.word_alignment import (
     AlignedPair,
@@ -48,6 +49,7 @@ from transformer.inference.metrics import Score, bleu
 from transformer.inference.significance import bootstrap, interval, sentence_counts
 from transformer.inference.translator import Translator
 from transformer.model.transformer import Transformer
+from transformer.training.progress import progress
 
 # For each group of heads and each edit: a change, and the two ends of its interval.
 Measured = dict[str, dict[str, list[float]]]
@@ -163,7 +165,7 @@ def loss_without(
     whole, memories = pair_losses(model, batches), encode_all(model, batches)
     found = {} if found is None else found
     for edit_name, edit in edits.items():
-        for name, heads in groups.items():
+        for name, heads in progress(groups.items()):
             if edit_name in found.setdefault(name, {}):
                 continue
             known = None if any(head.kind == "encoder" for head in heads) else memories
@@ -217,6 +219,8 @@ def bleu_without(
     Paper: not in the paper
     """
 
+    assert isinstance(translator.model, Transformer)
+
     def translate() -> tuple[np.ndarray, Score]:
         texts = translator.translate(split.source, beam_size=1, batch_size=128)
         return sentence_counts(texts, split.target), bleu(texts, split.target)
@@ -252,17 +256,17 @@ def alignment_errors(
     weights = [cross_word_weights(translator, pair, row) for pair in right]
     layers, heads = weights[0].shape[:2]
 
-    def rate(choose: Callable[[np.ndarray], np.ndarray]) -> float:
-        return alignment_error_rate([strongest_links(choose(w)) for w in weights], right)
+    def rate(chosen: Iterable[np.ndarray]) -> float:
+        return alignment_error_rate([strongest_links(each) for each in chosen], right)
 
     found = {
-        str(Head("cross", layer, index)): rate(lambda w, a=layer, b=index: w[a, b])
+        str(Head("cross", layer, index)): rate(w[layer, index] for w in weights)
         for layer in range(layers)
         for index in range(heads)
     }
     for layer in range(layers):
-        found[f"cross layer {layer + 1}"] = rate(lambda w, a=layer: w[a].mean(axis=0))
-    return found | {"all": rate(lambda w: w.mean(axis=(0, 1)))}
+        found[f"cross layer {layer + 1}"] = rate(w[layer].mean(axis=0) for w in weights)
+    return found | {"all": rate(w.mean(axis=(0, 1)) for w in weights)}
 
 
 def recorded_study(path: Path | str = RECORD) -> dict[str, Any]:

@@ -73,8 +73,8 @@ def make_reports(
     """
     random = np.random.default_rng(seed)
 
-    def pick(choices: Sequence) -> Any:
-        return choices[random.integers(len(choices))]
+    def pick(choices: Sequence[Any]) -> Any:
+        return choices[int(random.integers(len(choices)))]
 
     def sentence(time: str, who: str, what: str, past: str) -> str:
         thing = f"the {pick(QUALITIES)} {what}"
@@ -152,8 +152,11 @@ class Summariser:
         Paper: section 5.1
         """
         eos = self.model.config.eos_id
-        sides = split.source, split.target
-        return tuple(pad_rows([[*self.words.encode(t), eos] for t in side]) for side in sides)
+        reports, headlines = (
+            pad_rows([[*self.words.encode(text), eos] for text in side])
+            for side in (split.source, split.target)
+        )
+        return reports, headlines
 
     def loss(self, reports: Tensor, headlines: Tensor) -> Tensor:
         """Mean loss a word of a batch, in nats.

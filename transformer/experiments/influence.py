@@ -28,7 +28,7 @@ def influence(
     """
     embedded: list[Tensor] = []
 
-    def watch(module: torch.nn.Module, inputs: tuple, output: Tensor) -> Tensor:
+    def watch(module: torch.nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
         embedded.append(output.detach().requires_grad_())
         return embedded[-1]
 

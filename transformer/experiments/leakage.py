@@ -16,6 +16,7 @@ from jaxtyping import Bool, Int64
 from transformer.data.parallel import Split
 from transformer.data.splits import components
 from transformer.experiments.simple_translators import NearestSentence
+from transformer.training.progress import progress
 
 
 def training_sets(
@@ -65,7 +66,7 @@ def recall(
     Paper: not in the paper
     """
     found: dict[str, list[str]] = {name: [] for name in training}
-    for text in texts:
+    for text in progress(texts):
         similarity = memory.similarity(text)
         for name, chosen in training.items():
             nearest = int(np.argmax(np.where(chosen, similarity, -1.0)))

@@ -98,7 +98,8 @@ def from_brackets(pieces: Sequence[str], words: Sequence[str]) -> Parse:
     if not words:
         raise ValueError("words must hold at least one word, got none")
     faults: set[str] = set()
-    labels, parts = [ROOT], [[]]  # the open phrases and what they hold, outermost first
+    labels = [ROOT]  # the open phrases, outermost first
+    parts: list[list[Tree]] = [[]]  # what they hold
     used = 0
 
     def close() -> None:

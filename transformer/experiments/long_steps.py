@@ -239,7 +239,7 @@ def measure_step(
     stack = LongStack(technique, d_model, **sizes)
     weights = list(stack.parameters())
     peak = peak_bytes(lambda: stack.step(x, target), (x, *weights))
-    gradient = torch.cat([weight.grad.flatten() for weight in weights])
+    gradient = torch.cat([w.grad.flatten() for w in weights if w.grad is not None])
     seconds = []
     for _ in range(repeats):
         stack.zero_grad()

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention
+from transformer.training.progress import progress
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class LookupModel(nn.Module):
         self.key, self.value = (nn.Embedding(n, d_model) for n in (task.keys, task.values))
         self.attention = MultiHeadAttention(d_model, num_heads, d_k)
         self.answer = nn.Linear(d_model, task.slots * task.values)
+        self.offset: Tensor
         self.register_buffer("offset", torch.arange(task.slots) * task.keys)
 
     def forward(
@@ -114,7 +116,7 @@ def train_lookups(
     Paper: not in the paper
     """
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
-    for step in range(steps):
+    for step in progress(range(steps)):
         asked, table, right = model.task.batch(batch_size, seed=seed * 1_000_000 + step)
         for group in optimizer.param_groups:
             group["lr"] = rate * (1 - step / steps)

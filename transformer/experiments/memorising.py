@@ -23,6 +23,7 @@ from transformer.model.config import TransformerConfig
 from transformer.model.positional import NoPositions
 from transformer.model.transformer import Transformer
 from transformer.training.loss import TranslationLoss
+from transformer.training.progress import progress
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def _decode_at_position_0(model: Transformer) -> None:
         state.position = 0
         return whole(tokens, state)
 
-    model.decode_next = decode_next
+    vars(model)["decode_next"] = decode_next
 
 
 def _leave_embeddings_small(model: Transformer) -> None:
@@ -135,7 +136,7 @@ def memorise(
     tokens = (batch.labels != model.config.pad_id).sum()
     model.train()
     losses = []
-    for _ in range(steps):
+    for _ in progress(range(steps)):
         total, _ = objective(batch.source, target_input, batch.labels)
         loss = total / tokens
         optimizer.zero_grad()

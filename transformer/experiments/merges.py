@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
+from transformer.training.progress import progress
+
 Pair = tuple[bytes, bytes]
 
 # A blank belongs to the word behind it. Runs of letters, of digits and of other signs are words of
@@ -96,10 +98,12 @@ def learn_merges(words: Mapping[str, int], num_merges: int) -> list[Pair]:
     heap = [(-times, pair) for pair, times in count.items()]
     heapq.heapify(heap)
     merges: list[Pair] = []
-    while heap and len(merges) < num_merges:
-        times, pair = heapq.heappop(heap)
-        if count[pair] != -times or not times:
-            continue
+    for _ in progress(range(num_merges)):
+        while heap and (count[heap[0][1]] != -heap[0][0] or not heap[0][0]):
+            heapq.heappop(heap)
+        if not heap:
+            break
+        _, pair = heapq.heappop(heap)
         left, right = (pieces[piece] for piece in pair)
         merges.append((left, right))
         # Two ways may lead to one piece: it keeps its first number.

@@ -46,7 +46,9 @@ class _Steps(TorchDispatchMode):
 
     def __init__(self, sums: bool):
         super().__init__()
-        self.sums, self.ready, self.kept = sums, {}, []
+        self.sums = sums
+        self.ready: dict[Any, int] = {}
+        self.kept: list[Any] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         before = {_storage(tensor) for tensor in _tensors((args, kwargs))}

@@ -71,6 +71,7 @@ def _read(text: str, kind: Any) -> Any:
         if kind is float and not math.isfinite(value):
             raise ValueError
         return value
+    words: dict[str, Any]
     if kind is bool:
         words = {"true": True, "false": False}
     elif kind is NoneType:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.data.treebank import Tree
 from transformer.experiments.linearised_trees import Parse, from_brackets
 from transformer.experiments.tree_vocabulary import EOS_ID, TreeVocabulary
 from transformer.inference.decoding import LengthPenalty, beam_search
+from transformer.inference.stepwise import StepwiseModel
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 
@@ -29,7 +30,8 @@ class _BracketsOnly:
 
     @property
     def output_weight(self) -> Float[Tensor, "outputs d_model"]:
-        return super().output_weight[: self.outputs]
+        # The model's own: this class is only ever mixed into one.
+        return super().output_weight[: self.outputs]  # type: ignore[misc]
 
 
 class TransformerParser(_BracketsOnly, Transformer):
@@ -51,9 +53,10 @@ class RecurrentParser(_BracketsOnly, RecurrentTranslator):
     """
 
 
-def build_parser(
-    config: TransformerConfig | RecurrentConfig, vocabulary: TreeVocabulary
-) -> TransformerParser | RecurrentParser:
+Parser = TransformerParser | RecurrentParser
+
+
+def build_parser(config: TransformerConfig | RecurrentConfig, vocabulary: TreeVocabulary) -> Parser:
     """Make a parser with fresh weights.
 
     Args:
@@ -94,7 +97,7 @@ class Search:
 
 @torch.inference_mode()
 def parse(
-    model: nn.Module,
+    model: StepwiseModel,
     vocabulary: TreeVocabulary,
     sentences: Sequence[Sequence[str]],
     search: Search = Search(),  # noqa: B008 (frozen)
@@ -125,7 +128,7 @@ def parse(
         if not words:
             raise ValueError(f"sentences must have words, number {i} has none")
         by_length.setdefault(len(words), []).append(i)
-    parses: list[Parse | None] = [None] * len(sentences)
+    parses: dict[int, Parse] = {}
     for length, rows in sorted(by_length.items()):
         for start in range(0, len(rows), batch_size):
             batch = rows[start : start + batch_size]
@@ -141,7 +144,7 @@ def parse(
             for i, hypothesis in zip(batch, found, strict=True):
                 pieces = vocabulary.decode_brackets(hypothesis.tokens)
                 parses[i] = from_brackets(pieces, sentences[i])
-    return parses
+    return [parses[i] for i in range(len(sentences))]
 
 
 def malformed_share(parses: Sequence[Parse]) -> float:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from transformer.baselines import RecurrentConfig
 from transformer.data.batching import TokenBatches
@@ -21,6 +20,7 @@ from transformer.data.treebank import Tree, Treebank, split_articles
 from transformer.experiments.bracketing import by_length, compare_all
 from transformer.experiments.linearised_trees import from_brackets
 from transformer.experiments.parsing import (
+    Parser,
     Search,
     build_parser,
     malformed_share,
@@ -29,6 +29,7 @@ from transformer.experiments.parsing import (
 )
 from transformer.experiments.record import read_record
 from transformer.experiments.tree_vocabulary import TreeVocabulary
+from transformer.inference.stepwise import StepwiseModel
 from transformer.model.config import TransformerConfig
 from transformer.training.checkpoint import average_checkpoints
 from transformer.training.config import TrainingConfig
@@ -45,7 +46,7 @@ OUTPUTS = Path(__file__).parent / "studies" / "parsing-outputs.json.gz"
 SEARCHES = {"greedy": Search(beam_size=1), "beam 4": Search(beam_size=4), "beam 21": Search()}
 
 #: The sentences of each step are the same for both.
-_STEPS = dict(
+_STEPS: dict[str, Any] = dict(
     seed=1, batch_tokens=1000, max_length=None, warmup_steps=400, learning_rate_factor=0.4,
     log_every=50, validate_every=200, save_every=100, keep_last=5,
 )  # fmt: skip
@@ -132,7 +133,7 @@ def train_parser(
     folder: Path | str,
     watched: int = 100,
     progress: bool | None = None,
-) -> tuple[nn.Module, Trainer]:
+) -> tuple[Parser, Trainer]:
     """Train a parser, or go on with it; a folder that holds a finished run gives its parser.
 
     Args:
@@ -160,7 +161,7 @@ def train_parser(
     step = max(1, len(text.validation) // max(1, watched))
     sample = text.validation[::step][:watched]
 
-    def score(model: nn.Module) -> dict[str, float]:
+    def score(model: StepwiseModel) -> dict[str, float]:
         found = parse(model, text.vocabulary, [t.words() for t in sample], Search(beam_size=1))
         f1 = compare_all(sample, [each.tree for each in found]).f1
         return dict(f1=f1, malformed=malformed_share(found))
@@ -210,7 +211,7 @@ PLAN = [
 
 
 def outputs_of(
-    model: nn.Module, vocabulary: TreeVocabulary, trees: Sequence[Tree], search: Search
+    model: Parser, vocabulary: TreeVocabulary, trees: Sequence[Tree], search: Search
 ) -> list[str]:
     """Return what a parser writes for the words of some trees, before anything is mended.
 

@@ -62,7 +62,8 @@ class PeekingTransformer(Transformer):
         ones = torch.ones(length, length, dtype=torch.bool, device=target.device)
         return ones.tril(self.future) & padding_mask(target, self.config.pad_id)
 
-    def start_decoding(
+    # The state is of another kind than the Transformer's, and only read by the method below.
+    def start_decoding(  # type: ignore[override]
         self, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
     ) -> Prefix:
         """Encode the source; ``max_length`` is not needed, since nothing is stored ahead.
@@ -72,7 +73,9 @@ class PeekingTransformer(Transformer):
         rows = source.repeat_interleave(beam_size, dim=0)
         return Prefix(rows, self.encode(rows), rows[:, :0])
 
-    def decode_next(self, tokens: Int[Tensor, "rows"], state: Prefix) -> Float[Tensor, "rows V"]:
+    def decode_next(  # type: ignore[override]
+        self, tokens: Int[Tensor, "rows"], state: Prefix
+    ) -> Float[Tensor, "rows V"]:
         """Feed the newest token of each row and return the logits of the one after it.
 
         Paper: section 3.1 (auto-regressive generation)

@@ -51,7 +51,7 @@ class Preset:
     alpha: float = 0.6
     penalty: LengthPenalty = "gnmt"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("train_pairs", "test_pairs"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -104,7 +104,7 @@ class Preset:
 
         Paper: not in the paper
         """
-        known = {}
+        known: dict[str, tuple[str, Any]] = {}
         for home, part in (("own", self), ("model", self.model), ("training", self.training)):
             known |= {f.name: (home, f.type) for f in fields(part)}
         del known["model"], known["training"], known["name"]

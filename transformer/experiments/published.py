@@ -7,6 +7,7 @@ Paper: section 6.1, Table 2
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Conversion:
 _EN_DE, _EN_FR, _DE_EN = ("en", "de"), ("en", "fr"), ("de", "en")
 _ATTENTION = dict(url="https://arxiv.org/abs/1706.03762", key="vaswani2017attention")
 _TUTORIALS = "https://github.com/bentrevett/pytorch-seq2seq"
-_JOEY = dict(
+_JOEY: dict[str, Any] = dict(
     source="its benchmarks",
     url="https://github.com/joeynmt/joeynmt/blob/main/docs/source/benchmarks.rst",
     key="kreutzer2019joey",
@@ -166,7 +167,7 @@ def _table_2() -> list[PublishedScore]:
 
 def _newstest2014() -> list[PublishedScore]:
     """The same test set, counted by sacreBLEU."""
-    scaling = dict(
+    scaling: dict[str, Any] = dict(
         source="README in fairseq",
         url="https://github.com/facebookresearch/fairseq/tree/main/examples/scaling_nmt",
         key="ott2018scaling",
@@ -184,7 +185,7 @@ def _newstest2014() -> list[PublishedScore]:
 
 
 def _multi30k() -> list[PublishedScore]:
-    rnn = dict(
+    rnn: dict[str, Any] = dict(
         source="README of its repository",
         url="https://github.com/lium-lst/wmt17-mmt",
         key="caglayan2017lium",
@@ -242,7 +243,7 @@ def _iwslt14() -> list[PublishedScore]:
 
 
 def _conversions() -> list[Conversion]:
-    hat = dict(
+    hat: dict[str, Any] = dict(
         source="README of its repository",
         url="https://github.com/mit-han-lab/hardware-aware-transformers",
         key="wang2020hat",
@@ -260,7 +261,7 @@ def _conversions() -> list[Conversion]:
         Conversion("HAT", _DE_EN, tokenised, sacrebleu, **hat, lowercase=True)
         for tokenised, sacrebleu in ((33.4, 32.5), (34.5, 33.6), (34.8, 33.9))  # IWSLT14
     ]
-    scaling = dict(system="Ott et al., big", key="ott2018scaling")
+    scaling: dict[str, Any] = dict(system="Ott et al., big", key="ott2018scaling")
     readme = "https://github.com/facebookresearch/fairseq/tree/main/examples/scaling_nmt"
     thread = "https://github.com/facebookresearch/fairseq/issues/2009"
     found += [

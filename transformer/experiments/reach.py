@@ -25,7 +25,7 @@ class Recurrence(nn.Module):
     Paper: section 4, Table 1 (recurrent)
     """
 
-    def __init__(self, kind: type[nn.RNNBase], d_model: int):
+    def __init__(self, kind: Callable[..., nn.RNNBase], d_model: int):
         super().__init__()
         self.network = kind(d_model, d_model, batch_first=True)
 

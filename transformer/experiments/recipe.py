@@ -20,6 +20,7 @@ from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.training.config import TrainingConfig
 from transformer.training.loss import TranslationLoss
+from transformer.training.progress import progress
 from transformer.training.schedule import learning_rate
 from transformer.training.stream import step_batches
 
@@ -113,6 +114,7 @@ def make_model(preset: Preset = RECIPE) -> Transformer:
 
     Paper: section 3
     """
+    assert isinstance(preset.model, TransformerConfig)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(preset.training.seed)
         return Transformer(preset.model)
@@ -181,12 +183,13 @@ def train(
     optimizer = torch.optim.Adam(
         model.parameters(), betas=(config.beta1, config.beta2), eps=config.adam_eps, fused=True
     )
-    found = Training(*np.zeros((3, config.max_steps)), snapshots={})
+    losses, gradients, moves = np.zeros((3, config.max_steps))
+    found = Training(losses, gradients, moves, snapshots={})
     model.train()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         stream = step_batches(batches, config.accumulate)
-        for step in range(1, config.max_steps + 1):
+        for step in progress(range(1, config.max_steps + 1)):
             now = _rate(step, model.config.d_model, config) if rate is None else rate(step)
             optimizer.param_groups[0]["lr"] = now
             group = next(stream)[0]

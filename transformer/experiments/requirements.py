@@ -150,8 +150,7 @@ def requirements(
         download=0 if at_hand else download,
         text=0 if at_hand else text,
         folder=run_bytes(count, preset.training.keep_last),
-        # Python's strings and the ids beside them take about three times the text itself.
-        main_memory=2_000_000_000 + 3 * text,
+        main_memory=2_000_000_000,  # a large text stays on disk
         device_memory=training_bytes(preset.model, preset.training, count, on_gpu),
         hours=None if seconds is None else seconds / 3600,
         devices=devices,

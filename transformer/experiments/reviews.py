@@ -78,7 +78,8 @@ def make_reviews(
     if min(kinds.values()) < 0 or abs(sum(kinds.values()) - 1) > 1e-6:
         raise ValueError(f"kinds must have shares of at least 0 that sum to 1, got {kinds}")
     random, known = np.random.default_rng(seed), set(without)
-    names, found = list(kinds), []
+    names = list(kinds)
+    found: list[Review] = []
     while len(found) < count:
         review = _review(random, names[random.choice(len(names), p=list(kinds.values()))])
         if review.text not in known:

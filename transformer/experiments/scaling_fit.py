@@ -61,7 +61,8 @@ def fit_exponent(
     if not (sizes > 0).all() or not (costs > 0).all():
         raise ValueError("sizes and costs must be above 0")
     logs, values = np.log(sizes), np.log(np.median(costs, axis=0))
-    generator, drawn = np.random.default_rng(seed), []
+    generator = np.random.default_rng(seed)
+    drawn: list[float] = []
     repeats, places = costs.shape
     columns = np.arange(places)
     while len(drawn) < resamples:

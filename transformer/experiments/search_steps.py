@@ -88,7 +88,8 @@ def record_search(
     if not penalties:
         raise ValueError("penalties must hold at least one, got none")
     [trace] = trace_search(model, source, beam_size, penalties)
-    config, steps = model.config, []
+    config = model.config
+    steps: list[list[Continuation]] = []
     beginnings: list[tuple[int, tuple[int, ...], float]] = [(-1, (), 0.0)]
     with evaluation_mode(model):
         memory = model.encode(source)
@@ -98,9 +99,9 @@ def record_search(
                 # Without a cache: slower than the package's search, and plainly the same.
                 given = source.new_tensor([[config.bos_id, *tokens]])
                 logits = model.decode(given, memory, source)[0, -1].float()
-                step = logits.log_softmax(dim=-1)
-                step[[config.pad_id, config.bos_id]] = -math.inf
-                best = step.topk(min(2 * beam_size, len(step)))
+                logs = logits.log_softmax(dim=-1)
+                logs[[config.pad_id, config.bos_id]] = -math.inf
+                best = logs.topk(min(2 * beam_size, len(logs)))
                 grown += [
                     (place, (*tokens, token), total + log_p)
                     for log_p, token in zip(
@@ -108,7 +109,8 @@ def record_search(
                     )
                 ]
             grown = sorted(grown, key=lambda entry: -entry[2])[: 2 * beam_size]
-            step, beginnings = [], []
+            step: list[Continuation] = []
+            beginnings = []
             for number, (place, tokens, total) in enumerate(grown):
                 fate: Fate = "dropped"
                 if tokens[-1] == config.eos_id:

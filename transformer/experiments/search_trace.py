@@ -19,9 +19,10 @@ from torch import Tensor
 from transformer.inference.decoding import Hypothesis, LengthPenalty, length_penalty
 from transformer.inference.stepwise import (
     StepwiseModel,
+    best_tokens,
     evaluation_mode,
     length_limits,
-    next_logits,
+    next_log_probabilities,
 )
 from transformer.model.transformer import Transformer
 
@@ -250,7 +251,7 @@ def exact_search(
 
     Paper: not in the paper
     """
-    results: list[SearchTrace] = [None] * len(source)
+    results: dict[int, SearchTrace] = {}
     open_rows = list(range(len(source)))
     while open_rows and beam_size <= widest:
         # A wide beam of many sentences would not fit into memory.
@@ -264,7 +265,7 @@ def exact_search(
                 results[row] = trace
         open_rows = [row for row in open_rows if not results[row].proven(alpha, penalty)]
         beam_size *= 4
-    return results
+    return [results[row] for row in range(len(source))]
 
 
 @torch.inference_mode()
@@ -305,10 +306,9 @@ def _continuations(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The most probable continuations of each sentence: log-probability, beam and token."""
     n, width = alive.shape
-    logits, normaliser = next_logits(model, last, state)
-    logits, token = logits.topk(min(count, logits.shape[-1]), dim=-1)
+    step, token = best_tokens(next_log_probabilities(model, last, state), count)
     token, order = token.sort(dim=-1)  # ties go to the lower id, as in beam_search
-    step = (logits.gather(-1, order) - normaliser[:, None]).clamp(max=0.0)
+    step = step.gather(-1, order)
     total = (alive[:, :, None] + step.view(n, width, -1)).flatten(1)
     total, choice = total.sort(dim=1, descending=True, stable=True)
     total, choice = total[:, :count], choice[:, :count]

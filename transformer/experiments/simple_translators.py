@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from transformer.data.parallel import Split
+from transformer.training.progress import progress
 
 _TOKEN = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
@@ -67,7 +68,7 @@ class WordByWord:
         Paper: not in the paper
         """
         found = []
-        for text in texts:
+        for text in progress(texts):
             words = " ".join(self.dictionary.get(word, word) for word in words_of(text))
             line = re.sub(r" ([.,;:!?])", r"\1", words)
             found.append(line[:1].upper() + line[1:])
@@ -131,7 +132,7 @@ class NearestSentence:
 
         Paper: not in the paper
         """
-        return [self.train.target[self.find(text)] for text in texts]
+        return [self.train.target[self.find(text)] for text in progress(texts)]
 
 
 class _Vocabulary:

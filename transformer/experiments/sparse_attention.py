@@ -96,8 +96,8 @@ def strided_attention(
     Paper: not in the paper (Child et al. 2019)
     """
     length = query.size(-2)
-    columns = [_blocks(x, stride).transpose(-3, -2) for x in (query, key, value)]
-    heads = F.scaled_dot_product_attention(*columns, is_causal=True)
+    query, key, value = (_blocks(x, stride).transpose(-3, -2) for x in (query, key, value))
+    heads = F.scaled_dot_product_attention(query, key, value, is_causal=True)
     return heads.transpose(-3, -2).flatten(-3, -2)[..., :length, :]
 
 
@@ -133,13 +133,14 @@ class SparseAttention(nn.Module):
         Paper: section 4
         """
         parts = self.attention.in_projection(x).chunk(3, dim=-1)
-        heads = [self.attention.split_heads(part) for part in parts]
-        local = [part[:, : self.local_heads] for part in heads]
-        strided = [part[:, self.local_heads :] for part in heads]
+        query, key, value = (self.attention.split_heads(part) for part in parts)
         seen = [
-            attend(*some, self.window)
-            for attend, some in ((local_attention, local), (strided_attention, strided))
-            if some[0].size(1)
+            attend(query[:, some], key[:, some], value[:, some], self.window)
+            for attend, some in (
+                (local_attention, slice(0, self.local_heads)),
+                (strided_attention, slice(self.local_heads, None)),
+            )
+            if query[:, some].size(1)
         ]
         return self.attention.out_projection(torch.cat(seen, dim=1).transpose(1, 2).flatten(2))
 

@@ -41,7 +41,7 @@ def test_set(corpus: str, split: str) -> str:
     return _TEST_SETS.get((family, split), f"{family}-{split}")
 
 
-test_set.__test__ = False  # pytest takes the name for that of a test
+vars(test_set)["__test__"] = False  # pytest takes the name for that of a test
 
 
 def metric_of(record: Record, entry: Mapping[str, Any]) -> str:
@@ -186,7 +186,9 @@ class Group:
         training = self.first["preset"]["training"]
         return training["max_steps"], training["batch_tokens"] * training["accumulate"]
 
-    def scores(self, weights: str = "averaged", beam: int | None = None) -> dict:
+    def scores(
+        self, weights: str = "averaged", beam: int | None = None
+    ) -> dict[tuple[str, str], Spread]:
         """Gather the scores of all seeds.
 
         Args:

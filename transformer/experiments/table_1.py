@@ -116,9 +116,11 @@ class Convolution(nn.Module):
         if kernel % 2 == 0 and not causal:
             raise ValueError(f"kernel must be odd, to have a middle, got {kernel}")
         self.before = gap * (kernel - 1) if causal else 0
-        along = dict(padding=0 if causal else gap * (kernel // 2), dilation=gap)
+        padding = 0 if causal else gap * (kernel // 2)
         groups = d_model if separable else 1
-        self.layers = nn.Sequential(nn.Conv1d(d_model, d_model, kernel, groups=groups, **along))
+        self.layers = nn.Sequential(
+            nn.Conv1d(d_model, d_model, kernel, groups=groups, padding=padding, dilation=gap)
+        )
         if separable:
             self.layers.append(nn.Conv1d(d_model, d_model, 1))
 

@@ -183,6 +183,7 @@ def row_preset(scale: Scale, row: str) -> Preset:
         TransformerConfig.base(),
         scale.base,
     )
+    assert isinstance(base.model, TransformerConfig)
     changes: dict[str, Any] = dict(_TRAINING.get(row, {}))
     for name in (field.name for field in fields(theirs)):
         value, usual = getattr(theirs, name), getattr(paper_base, name)

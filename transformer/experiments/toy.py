@@ -11,12 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer.data.batching import Batch
 from transformer.inference.decoding import greedy_search
+from transformer.inference.stepwise import StepwiseModel
 from transformer.model.config import TransformerConfig
+from transformer.model.interface import TranslationModel
 from transformer.training.loss import TranslationLoss
+from transformer.training.progress import progress
 from transformer.training.schedule import learning_rate
 
 PAD, BOS, EOS = 0, 1, 2
@@ -93,7 +96,7 @@ def toy_config(task: ToyTask, **changes: object) -> TransformerConfig:
 
 
 def train_toy(
-    model: nn.Module,
+    model: TranslationModel,
     task: ToyTask,
     steps: int = 300,
     batch_size: int = 64,
@@ -124,7 +127,7 @@ def train_toy(
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     model.train()
     losses = []
-    for step in range(1, steps + 1):
+    for step in progress(range(1, steps + 1)):
         batch = task.batch(batch_size, seed=seed * 1_000_000 + step)
         if rate is None:
             now = learning_rate(step, model.config.d_model, warmup_steps)
@@ -143,7 +146,7 @@ def train_toy(
 
 
 def exact_match(
-    model: nn.Module, task: ToyTask, size: int = 200, seed: int = -1, length: int | None = None
+    model: StepwiseModel, task: ToyTask, size: int = 200, seed: int = -1, length: int | None = None
 ) -> float:
     """Return the share of new sources whose greedy translation is right in every symbol.
 
@@ -159,7 +162,7 @@ def exact_match(
     return recited(model, task.batch(size, seed=10**12 - seed, length=length))
 
 
-def recited(model: nn.Module, batch: Batch) -> float:
+def recited(model: StepwiseModel, batch: Batch) -> float:
     """Return the share of a batch's sources whose greedy translation is the batch's own.
 
     Args:
@@ -178,7 +181,7 @@ def recited(model: nn.Module, batch: Batch) -> float:
 
 @torch.no_grad()
 def teacher_forced_accuracy(
-    model: nn.Module, task: ToyTask, size: int = 200, seed: int = -1
+    model: TranslationModel, task: ToyTask, size: int = 200, seed: int = -1
 ) -> float:
     """Return the share of target tokens that are guessed right, given the true ones before.
 

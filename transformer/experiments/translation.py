@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
+from transformer.baselines import RecurrentConfig
 from transformer.data.batching import EncodedPairs, TokenBatches, encode_pairs
 from transformer.data.corpora import Corpus, Split, load_corpus
 from transformer.data.moses import TextForm, in_form
+from transformer.data.parallel import StreamedSplit
+from transformer.data.token_cache import cached_pairs, cached_tokenizer
 from transformer.data.tokenizer import Tokenizer
 from transformer.experiments.architectures import architecture, build_model
 from transformer.experiments.presets import PRESETS, Preset
@@ -74,7 +76,7 @@ class TranslationRun:
         corpus = load_corpus(preset.corpus, data_dir) if corpus is None else corpus
         self.corpus = in_form(corpus, preset.text)
         self.preset = preset = replace(preset, corpus=self.corpus.name)
-        train = _first(self.corpus.train, preset.train_pairs)
+        train = self.corpus.train.first(preset.train_pairs)
         self.tokenizer = self._tokenizer(train)
 
         training = preset.training
@@ -82,15 +84,17 @@ class TranslationRun:
         self.model = build_model(replace(preset.model, vocab_size=self.tokenizer.vocab_size))
         self.translator = Translator(self.model, self.tokenizer)
         limits = [training.max_length]
-        if getattr(preset.model, "positions", None) == "learned":
+        if not isinstance(preset.model, RecurrentConfig) and preset.model.positions == "learned":
             limits.append(preset.model.max_length)
         longest = min((limit for limit in limits if limit is not None), default=None)
-        self.batches = TokenBatches(
-            encode_pairs(self.tokenizer, train), training.batch_tokens, training.seed, longest
-        )
+        if isinstance(train, StreamedSplit):
+            pairs = cached_pairs(self.tokenizer, train)
+        else:
+            pairs = encode_pairs(self.tokenizer, train)
+        self.batches = TokenBatches(pairs, training.batch_tokens, training.seed, longest)
         self.validation = self._fitting("validation", self.corpus.validation)
         tests = {
-            name: _first(self._fitting(name, split), preset.test_pairs)
+            name: self._fitting(name, split).first(preset.test_pairs)
             for name, split in self.corpus.splits.items()
             if name not in ("train", "validation")
         }
@@ -195,7 +199,7 @@ class TranslationRun:
         """
         paths, preset = self.trainer.checkpoints(), self.preset
         metrics, translations = [], {}
-        search = dict(alpha=preset.alpha, penalty=preset.penalty)
+        search: dict[str, Any] = dict(alpha=preset.alpha, penalty=preset.penalty)
         for weights, used in (("last", paths[-1:]), ("averaged", paths)):
             self.model.load_state_dict(average_checkpoints(used))
             for name, split in self.tests.items():
@@ -241,18 +245,20 @@ class TranslationRun:
         return [
             dict(source=source, reference=reference, translation=translation)
             for (source, reference), translation in zip(
-                _first(split, count), translations[name], strict=False
+                split.first(count), translations[name], strict=False
             )
         ]
 
-    def _validation_bleu(self, model: nn.Module) -> dict[str, float]:
-        split = _first(self.validation, self.preset.score_pairs)
+    def _validation_bleu(self, model: object) -> dict[str, float]:
+        split = self.validation.first(self.preset.score_pairs)
         translations = self.translator.translate(split.source, beam_size=1)
         return {"bleu": _bleu(translations, split, self.preset.text).score}
 
     def _tokenizer(self, train: Split) -> Tokenizer:
         size = self.preset.model.vocab_size
         if not (self.folder / "state.pt").exists():
+            if isinstance(train, StreamedSplit):
+                return cached_tokenizer(train, size)
             return Tokenizer.train([*train.source, *train.target], size)
         tokenizer = Tokenizer.load(self.folder / "tokenizer.json")
         if tokenizer.vocab_size != size:
@@ -332,10 +338,6 @@ def _scores(translations: list[str], split: Split, text: TextForm) -> list[Score
 
 def _bleu(translations: list[str], split: Split, text: TextForm) -> Score:
     return bleu(translations, split.target, "13a" if text == "plain" else "none")
-
-
-def _first(split: Split, count: int | None) -> Split:
-    return split if count is None else Split(split.source[:count], split.target[:count])
 
 
 def _batches_of_all(pairs: EncodedPairs, batch_tokens: int) -> TokenBatches:

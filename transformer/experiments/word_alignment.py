@@ -89,7 +89,8 @@ class WordAligner:
             priors.append(self._prior(len(rows), len(columns)).ravel())
             places.append(np.repeat(np.arange(groups, groups + len(t)), len(s)))
             groups += len(t)
-        self._learn(*(np.concatenate(part) for part in (cells, priors, places)), iterations)
+        numbered = np.concatenate(cells), np.concatenate(priors), np.concatenate(places)
+        self._learn(*numbered, iterations)
 
     def probabilities(
         self, source: Sequence[str], target: Sequence[str]

@@ -17,7 +17,7 @@ Paper: section 6.1
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, get_args, overload
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -25,9 +25,10 @@ from torch import Tensor
 
 from transformer.inference.stepwise import (
     StepwiseModel,
+    best_tokens,
     evaluation_mode,
     length_limits,
-    next_logits,
+    next_log_probabilities,
 )
 
 LengthPenalty = Literal["gnmt", "fairseq"]
@@ -51,6 +52,16 @@ class Hypothesis:
     log_probability: float
     score: float
     finished: bool = True
+
+
+@overload
+def length_penalty(length: int, alpha: float, kind: LengthPenalty = "gnmt") -> float: ...
+
+
+@overload
+def length_penalty(
+    length: Int[Tensor, "..."], alpha: float, kind: LengthPenalty = "gnmt"
+) -> Float[Tensor, "..."]: ...
 
 
 def length_penalty(
@@ -100,34 +111,62 @@ def greedy_search(
     Paper: not in the paper (section 6.1 uses a beam; this is the beam of one)
     """
     limit, eos_id = length_limits(model, source, max_length), model.config.eos_id
-    results: list[Hypothesis | None] = [None] * len(source)
+    results: dict[int, Hypothesis] = {}
     sentence = torch.arange(len(source), device=source.device)
-    tokens = source.new_empty(len(source), 0, dtype=torch.long)
+    ended = torch.zeros_like(sentence, dtype=torch.bool)
+    tokens = torch.zeros(len(source), int(limit.max()), dtype=torch.long, device=source.device)
     log_probability = torch.zeros(len(source), device=source.device)
     last = torch.full_like(sentence, model.config.bos_id)
     with evaluation_mode(model):
         state = model.start_decoding(source, beam_size=1, max_length=int(limit.max()))
         for length in range(1, int(limit.max()) + 1):
-            logits, normaliser = next_logits(model, last, state)
-            best, last = logits.max(dim=-1)
-            log_probability = log_probability + (best - normaliser).clamp(max=0.0)
-            tokens = torch.cat([tokens, last[:, None]], dim=1)
-            stop = (last == eos_id) | (limit == length)
+            step, best = best_tokens(next_log_probabilities(model, last, state), 1)
+            last = tokens[:, length - 1] = best[:, 0]
+            log_probability = log_probability + step[:, 0]
+            stop = ((last == eos_id) | (limit == length)) & ~ended
             if not stop.any():
                 continue
             for row in stop.nonzero().flatten().tolist():
                 total = log_probability[row]
-                results[sentence[row]] = _hypothesis(tokens[row], total, total, eos_id)
-            keep = (~stop).nonzero().flatten()
+                ids = tokens[row, :length]
+                results[int(sentence[row])] = _hypothesis(ids, total, total, eos_id)
+            ended = ended | stop
+            keep = _stay(ended)
+            if keep is None:
+                continue
             if len(keep) == 0:
                 break
-            sentence, limit, tokens = sentence[keep], limit[keep], tokens[keep]
+            sentence, limit, tokens, ended = sentence[keep], limit[keep], tokens[keep], ended[keep]
             log_probability, last = log_probability[keep], last[keep]
             state.reorder(keep)
-    return results
+    return [results[i] for i in range(len(source))]
 
 
-@torch.inference_mode()
+@overload
+def beam_search(
+    model: StepwiseModel,
+    source: Int[Tensor, "B S"],
+    beam_size: int = 4,
+    alpha: float = 0.6,
+    max_length: int | None = None,
+    n_best: None = None,
+    penalty: LengthPenalty = "gnmt",
+) -> list[Hypothesis]: ...
+
+
+@overload
+def beam_search(
+    model: StepwiseModel,
+    source: Int[Tensor, "B S"],
+    beam_size: int = 4,
+    alpha: float = 0.6,
+    max_length: int | None = None,
+    *,
+    n_best: int,
+    penalty: LengthPenalty = "gnmt",
+) -> list[list[Hypothesis]]: ...
+
+
 def beam_search(
     model: StepwiseModel,
     source: Int[Tensor, "B S"],
@@ -180,20 +219,22 @@ def beam_search(
     beams = _Beams(limit, beam_size, table, n_best or 1, model.config.eos_id)
     results: list[list[Hypothesis]] = [[] for _ in source]
     last = torch.full((len(source) * beam_size,), model.config.bos_id, device=source.device)
-    with evaluation_mode(model):
+    with torch.inference_mode(), evaluation_mode(model):
         state = model.start_decoding(source, beam_size=beam_size, max_length=longest)
         for length in range(1, longest + 1):
-            logits, normaliser = next_logits(model, last, state)
-            parents = beams.grow(logits, normaliser, length)
-            stop = beams.settled(length)
+            log_probabilities = next_log_probabilities(model, last, state)
+            parents = beams.grow(log_probabilities, length)
+            stop = beams.settled(length) & ~beams.ended
             if stop.any():
                 for row in stop.nonzero().flatten().tolist():
                     results[beams.sentence[row]] = beams.hypotheses(row)
-                keep = (~stop).nonzero().flatten()
-                if len(keep) == 0:
-                    break
-                beams.keep(keep)
-                parents = parents[keep]
+                beams.ended |= stop
+                keep = _stay(beams.ended)
+                if keep is not None:
+                    if len(keep) == 0:
+                        break
+                    beams.keep(keep)
+                    parents = parents[keep]
             last = beams.tokens[:, :, length - 1].flatten()
             state.reorder(parents.flatten())
     return results if n_best is not None else [best[0] for best in results]
@@ -211,6 +252,7 @@ class _Beams:
         longest, device = int(limit.max()), limit.device
         self.penalty = penalty
         self.sentence = torch.arange(len(limit), device=device)
+        self.ended = torch.zeros_like(self.sentence, dtype=torch.bool)
         self.tokens = limit.new_zeros(len(limit), width, longest)
         self.log_probability = torch.full((len(limit), width), -math.inf, device=device)
         self.finished_tokens = self.tokens.clone()
@@ -220,16 +262,15 @@ class _Beams:
         self.log_probability[:, 0] = 0.0
 
     def grow(
-        self, logits: Float[Tensor, "rows V"], normaliser: Float[Tensor, " rows"], length: int
+        self, log_probabilities: Float[Tensor, "rows V"], length: int
     ) -> Int[Tensor, "n width"]:
         """Lengthen the alive hypotheses to ``length``; return the row that each one came from."""
         n, twice = len(self.limit), 2 * self.width
-        # The best 2 * width continuations of a sentence are among those of its rows. So the
-        # softmax is never written out for the vocabulary: its logarithm is subtracted from the
-        # few logits that are left. They are put in the order of their ids to settle ties.
-        logits, token = logits.topk(min(twice, logits.shape[-1]), dim=-1)
+        # The best 2 * width continuations of a sentence are among those of its rows. They are put
+        # in the order of their ids to settle ties.
+        step, token = best_tokens(log_probabilities, twice)
         token, order = token.sort(dim=-1)
-        step = (logits.gather(-1, order) - normaliser[:, None]).clamp(max=0.0)
+        step = step.gather(-1, order)
         total = self.log_probability[:, :, None] + step.view(n, self.width, -1)
         total, choice = _best(total.flatten(1), twice)
         parent = choice // step.shape[-1]
@@ -280,6 +321,16 @@ class _Beams:
         score = torch.cat([self.finished_score[row], alive])
         found = (total > -math.inf).nonzero().flatten()[: self.wanted]
         return [_hypothesis(tokens[i], total[i], score[i], self.eos_id) for i in found]
+
+
+def _stay(ended: Bool[Tensor, " n"]) -> Int[Tensor, " kept"] | None:
+    """Who stays in the batch; None, everybody, while fewer than one in eight has ended.
+
+    To leave costs a copy of all that stays, and a batch of a new size has its price too.
+    """
+    if 8 * int(ended.sum()) < len(ended):
+        return None
+    return (~ended).nonzero().flatten()
 
 
 def _best(values: Float[Tensor, "n m"], count: int) -> tuple[Tensor, Tensor]:

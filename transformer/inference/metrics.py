@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
 from transformer.data.moses import moses_tokens
 
@@ -100,8 +101,10 @@ def compound_split_bleu(
     Paper: section 6.1, Table 2 (27.3 and 28.4 on newstest2014)
     """
     _check_pairs(hypotheses, references)
-    split = [_split_compounds(moses_tokens(texts, language)) for texts in (hypotheses, references)]
-    plain = bleu(*split, tokenize="none")
+    ours, theirs = (
+        _split_compounds(moses_tokens(texts, language)) for texts in (hypotheses, references)
+    )
+    plain = bleu(ours, theirs, tokenize="none")
     signature = f"{plain.signature}|moses:{language}|compounds:split"
     return Score("BLEU, compounds split", plain.score, signature)
 

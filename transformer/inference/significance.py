@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics.bleu import BLEU
 
 #: Longest n-gram that BLEU counts.
 ORDER = 4

@@ -8,6 +8,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from transformer.inference.decoding import LengthPenalty, beam_search
 from transformer.inference.pretrained import locate_pretrained
 from transformer.inference.stepwise import StepwiseModel, evaluation_mode
 from transformer.model.transformer import Transformer
+from transformer.training import progress as live
 
 
 @dataclass(frozen=True)
@@ -118,12 +120,43 @@ class Translator:
             raise ValueError(f"the model in {str(folder)!r} does not load: {reason}") from None
         return cls(model, Tokenizer.load(folder / "tokenizer.json"), device)
 
-    def __call__(self, texts: str | Iterable[str], **options: object) -> str | list[str]:
+    @overload
+    def __call__(self, texts: str, **options: Any) -> str: ...
+
+    @overload
+    def __call__(self, texts: Iterable[str], **options: Any) -> list[str]: ...
+
+    def __call__(self, texts: str | Iterable[str], **options: Any) -> str | list[str]:
         """The same as :meth:`translate`.
 
         Paper: section 6.1
         """
         return self.translate(texts, **options)
+
+    # A text is an Iterable of texts too; the first that fits counts, for mypy as for us.
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self,
+        texts: str,
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        batch_size: int = 64,
+        max_length: int | None = None,
+        progress: bool = False,
+        penalty: LengthPenalty = "gnmt",
+    ) -> str: ...
+
+    @overload
+    def translate(
+        self,
+        texts: Iterable[str],
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        batch_size: int = 64,
+        max_length: int | None = None,
+        progress: bool = False,
+        penalty: LengthPenalty = "gnmt",
+    ) -> list[str]: ...
 
     def translate(
         self,
@@ -176,7 +209,7 @@ class Translator:
         )
         translations = [""] * len(sources)
         with tqdm(total=len(order), unit=" sentences", disable=not progress) as bar:
-            for start in range(0, len(order), batch_size):
+            for start in live.progress(range(0, len(order), batch_size)):
                 batch = order[start : start + batch_size]
                 source = self._pad([sources[i] for i in batch])
                 found = beam_search(
@@ -225,6 +258,8 @@ class Translator:
         else:
             target = self._encode(target_text, "target_text", self.target_tokenizer)
         shifted = [self.tokenizer.bos_id, *target[:-1]]
+        if not isinstance(self.model, Transformer):
+            raise TypeError(f"model must be a Transformer, got {type(self.model).__name__}")
         with evaluation_mode(self.model):
             maps = self.model.attention_maps(inputs, self._pad([shifted]))
         return AttentionWeights(

@@ -21,8 +21,13 @@ from transformer.inference.translator import Translator
 from transformer.interop.marian_weights import IMPOSSIBLE
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.config import TransformerConfig
+from transformer.model.interface import Stack
 from transformer.model.layers import DecoderLayer, EncoderLayer
-from transformer.model.positional import sinusoidal_table
+from transformer.model.positional import (
+    Layout,
+    LearnedPositionalEmbedding,
+    sinusoidal_table,
+)
 from transformer.model.transformer import Transformer
 
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int8", "int8_float16", "int8_bfloat16", "int16")
@@ -58,6 +63,7 @@ def to_ctranslate2(
     if not isinstance(tokenizer, Tokenizer) or translator.target_tokenizer is not tokenizer:
         raise ValueError("translator must have one joint tokenizer of transformer.data.tokenizer")
     require_ctranslate2(model)
+    assert isinstance(model, Transformer)  # as required
     spec = _specification(model)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -262,9 +268,10 @@ def _specification(model: Transformer) -> Any:
     bias = torch.zeros(c.vocab_size)
     bias[[c.pad_id, c.bos_id]] = IMPOSSIBLE
     decoder.projection.bias = _array(bias)
+    stacks: tuple[Stack[EncoderLayer | DecoderLayer], ...] = (model.encoder, model.decoder)
     for theirs, layers, norm, positions in (
-        (encoder, model.encoder, model.encoder_norm, model.positions),
-        (decoder, model.decoder, model.decoder_norm, model.target_positions),
+        (encoder, stacks[0], model.encoder_norm, model.positions),
+        (decoder, stacks[1], model.decoder_norm, model.target_positions),
     ):
         if hasattr(theirs, "position_encodings"):
             theirs.position_encodings.encodings = _array(_position_table(model, positions))
@@ -308,7 +315,7 @@ def _fill_linear(theirs: Any, ours: nn.Linear) -> None:
         theirs.bias = _array(ours.bias)
 
 
-def _fill_norm(theirs: Any, ours: nn.Module) -> None:
+def _fill_norm(theirs: Any, ours: Any) -> None:
     theirs.gamma = _array(ours.weight)
     if isinstance(ours, nn.LayerNorm):
         theirs.beta = _array(ours.bias)
@@ -317,12 +324,12 @@ def _fill_norm(theirs: Any, ours: nn.Module) -> None:
 def _position_table(model: Transformer, positions: nn.Module) -> Tensor:
     """A row for every position that a source or a translation can reach."""
     c = model.config
-    if c.positions == "learned":
+    if isinstance(positions, LearnedPositionalEmbedding):
         return positions.embedding.weight
     longest = c.max_length + EXTRA_LENGTH
     if c.positions in ("rotary", "none"):  # without a table, it would add sinusoids
         return torch.zeros(longest, c.d_model)
-    layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
+    layout: Layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
     return sinusoidal_table(longest, c.d_model, layout)
 
 

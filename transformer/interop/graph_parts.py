@@ -100,12 +100,13 @@ def _step(
     layer: DecoderLayer, x: Tensor, past: list[Tensor], source: tuple[Tensor, Tensor], mask: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What ``DecoderLayer.step`` computes, without writing to a cache; a graph owns no memory."""
-    kept = []
+    kept: list[Tensor] = []
 
     def attend_to_past(y: Tensor) -> Tensor:
         query, *new = layer.self_attention.project_self(y, start=past[0].size(2))
-        kept.extend(torch.cat(pair, dim=2) for pair in zip(past, new, strict=True))
-        return layer.self_attention.attend(query, *kept)
+        key, value = (torch.cat(pair, dim=2) for pair in zip(past, new, strict=True))
+        kept.extend((key, value))
+        return layer.self_attention.attend(query, key, value)
 
     def attend_to_source(y: Tensor) -> Tensor:
         query = layer.cross_attention.project_query(y)

@@ -177,7 +177,7 @@ class GraphTranslator:
         return [output.strip() for output in outputs]
 
 
-def _unproven() -> dict[str, bool]:
+def _unproven() -> dict[str, Any]:
     """What must hold of the lengths is checked when the graph runs, instead of being proven before.
 
     Shared key heads lead to inequalities that are beyond the prover. Early versions of torch do not
@@ -187,11 +187,11 @@ def _unproven() -> dict[str, bool]:
     return {name: True} if name in inspect.signature(torch.export.export).parameters else {}
 
 
-def _write_torch(program: Any, path: Path, names: tuple) -> None:
+def _write_torch(program: Any, path: Path, names: tuple[list[str], list[str]]) -> None:
     torch.export.save(program, path.with_suffix(ENDINGS["torch"]))
 
 
-def _write_onnx(program: Any, path: Path, names: tuple) -> None:
+def _write_onnx(program: Any, path: Path, names: tuple[list[str], list[str]]) -> None:
     # The exporter says which operators of libraries that nobody needs here it will do without.
     logger = logging.getLogger("torch.onnx")
     level = logger.level

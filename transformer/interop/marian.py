@@ -24,6 +24,7 @@ from transformer.interop.marian_files import (
 from transformer.interop.marian_tokenizer import MarianTokenizer, import_sentencepiece
 from transformer.interop.marian_weights import convert, vocabulary_sizes
 from transformer.model.config import TransformerConfig
+from transformer.model.layers import Activation
 
 # What a configuration file leaves out has the value that Hugging Face's MarianConfig gives it.
 DEFAULTS: dict[str, Any] = dict(
@@ -55,7 +56,7 @@ ONLY = dict(
     add_final_layer_norm=False,
     static_position_embeddings=True,
 )
-ACTIVATIONS = dict(relu="relu", gelu="gelu", swish="silu", silu="silu")
+ACTIVATIONS: dict[str, Activation] = dict(relu="relu", gelu="gelu", swish="silu", silu="silu")
 EOS, PAD = "</s>", "<pad>"
 # Positions are computed, so nothing in a file vouches for the size of their table.
 _MOST_POSITIONS = 1 << 27
@@ -130,8 +131,9 @@ def _configuration(settings: dict[str, Any]) -> TransformerConfig:
     if kind != "marian":
         raise ValueError(f"model_type must be 'marian', got {kind!r}")
     for name, default in DEFAULTS.items():
-        kinds = {float: (float, int), type(None): (int, type(None))}.get(type(default))
-        kinds = kinds or (type(default),)
+        kinds: tuple[type, ...] = (type(default),)
+        if kinds[0] in (float, type(None)):
+            kinds = (float, int) if default is not None else (int, type(None))
         if type(settings[name]) not in kinds:
             names = " or ".join(kind.__name__ for kind in kinds)
             raise ValueError(f"{name} must be of type {names}, got {settings[name]!r}")

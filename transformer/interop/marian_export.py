@@ -64,6 +64,7 @@ def to_marian(translator: Translator, folder: Path | str) -> None:
     if not isinstance(tokenizer, Tokenizer) or translator.target_tokenizer is not tokenizer:
         raise ValueError("translator must have one joint tokenizer of transformer.data.tokenizer")
     _require_marian(model)
+    assert isinstance(model, Transformer)  # as required
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     pieces = [*tokenizer.tokens(range(model.config.vocab_size)), "<unk>"]

@@ -5,6 +5,7 @@ Paper: not in the paper (its own pieces are in :mod:`transformer.data.tokenizer`
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 BOS, UNKNOWN = "<bos>", "<unk>"
 _CODE = re.compile(r">>[^<]*<<")
@@ -134,7 +135,7 @@ class MarianTokenizer:
         return [self._pieces.get(i, UNKNOWN) for i in ids]
 
 
-def import_sentencepiece():
+def import_sentencepiece() -> Any:
     """Return the module `sentencepiece`, which only Marian's models need.
 
     Raises:

@@ -134,7 +134,9 @@ def _fill_vocabulary(model: Transformer, weights: _Weights, settings: Mapping[st
         embedding.weight[: len(rows)] = rows * scale
     model.target_embedding.weight[start] = target[settings["decoder_start_token_id"]] * scale
 
-    folded = _fold_output(output, bias[0], model.decoder[-1].feed_forward_residual.norm)
+    norm = model.decoder[-1].feed_forward_residual.norm
+    assert isinstance(norm, nn.LayerNorm)
+    folded = _fold_output(output, bias[0], norm)
     model.output.weight.fill_(IMPOSSIBLE / model.config.d_model)
     model.output.weight[:target_size] = folded
     model.output.weight[model.config.pad_id] = IMPOSSIBLE / model.config.d_model

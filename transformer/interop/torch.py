@@ -58,7 +58,7 @@ def to_torch(model: Transformer) -> nn.Transformer:
             raise ValueError(
                 f"{name} must be {expected} for torch.nn.Transformer, got {getattr(c, name)!r}"
             )
-    options = dict(
+    options: dict[str, Any] = dict(
         dim_feedforward=c.d_ff,
         activation=ACTIVATIONS[c.activation],
         layer_norm_eps=c.layer_norm_eps,
@@ -87,7 +87,8 @@ def to_torch(model: Transformer) -> nn.Transformer:
     for layer in [*encoder.layers, *decoder.layers]:
         _set_dropout(layer, c)
     for ours, theirs in _pairs(model, stacks):
-        theirs.zero_() if ours is None else theirs.copy_(ours)
+        if theirs is not None:
+            theirs.zero_() if ours is None else theirs.copy_(ours)
     return stacks.train(model.training)
 
 
@@ -158,10 +159,9 @@ def from_torch(
 
 def _set_dropout(layer: nn.Module, config: TransformerConfig) -> None:
     """PyTorch's constructor knows one rate; its layers have a place for each of our three."""
-    layer.dropout.p = config.activation_dropout
     for name, module in layer.named_children():
-        if name in ("dropout1", "dropout2", "dropout3"):
-            module.p = config.dropout
+        if isinstance(module, nn.Dropout):  # "dropout" and "dropout1" to "dropout3"
+            module.p = config.activation_dropout if name == "dropout" else config.dropout
         elif isinstance(module, nn.MultiheadAttention):
             module.dropout = config.attention_dropout
 
@@ -171,19 +171,23 @@ Pair = tuple[Tensor | None, Tensor | None]
 
 def _pairs(model: Transformer, stacks: nn.Transformer) -> Iterator[Pair]:
     """Every parameter of our stacks beside its counterpart; None where one side has no such."""
-    for ours, theirs in zip(model.encoder, stacks.encoder.layers, strict=True):
+    layers = zip(
+        [*model.encoder, *model.decoder],
+        [*stacks.encoder.layers, *stacks.decoder.layers],
+        strict=True,
+    )
+    for ours, theirs in layers:
         yield from _layer_pairs(ours, theirs)
-    for ours, theirs in zip(model.decoder, stacks.decoder.layers, strict=True):
-        yield from _layer_pairs(ours, theirs)
-    for ours, theirs in (
+    for norm, counterpart in (
         (model.encoder_norm, stacks.encoder.norm),
         (model.decoder_norm, stacks.decoder.norm),
     ):
-        if theirs is not None:
-            yield from _affine_pairs(ours, theirs)
+        if counterpart is not None:
+            yield from _affine_pairs(norm, counterpart)
 
 
-def _layer_pairs(ours: EncoderLayer | DecoderLayer, theirs: nn.Module) -> Iterator[Pair]:
+# PyTorch's modules are Any from here on: what they hold is typed "Tensor or Module".
+def _layer_pairs(ours: EncoderLayer | DecoderLayer, theirs: Any) -> Iterator[Pair]:
     yield from _attention_pairs(ours.self_attention, theirs.self_attn)
     residuals = [ours.self_attention_residual]
     if isinstance(ours, DecoderLayer):
@@ -203,6 +207,6 @@ def _attention_pairs(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) ->
     yield from _affine_pairs(ours.out_projection, theirs.out_proj)
 
 
-def _affine_pairs(ours: nn.Module, theirs: nn.Module) -> Iterator[Pair]:
+def _affine_pairs(ours: Any, theirs: Any) -> Iterator[Pair]:
     yield ours.weight, theirs.weight
     yield ours.bias, theirs.bias

@@ -4,12 +4,14 @@ Paper: section 3.2
 """
 
 import math
+from typing import Literal, overload
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from transformer.model.linear import Linear, linear
 from transformer.model.positional import RotaryPositions
 
 
@@ -36,6 +38,31 @@ def masked_softmax(
     # while the softmax is taken, then wipe it.
     weights = scores.masked_fill(~(mask | blind), -torch.inf).softmax(dim=-1)
     return weights.masked_fill(blind, 0.0)
+
+
+@overload
+def scaled_dot_product_attention(
+    query: Float[Tensor, "*batch T d_k"],
+    key: Float[Tensor, "*batch S d_k"],
+    value: Float[Tensor, "*batch S d_v"],
+    mask: Bool[Tensor, "..."] | None = None,
+    dropout: float = 0.0,
+    scale: float | None = None,
+    need_weights: Literal[False] = False,
+) -> Float[Tensor, "*batch T d_v"]: ...
+
+
+@overload
+def scaled_dot_product_attention(
+    query: Float[Tensor, "*batch T d_k"],
+    key: Float[Tensor, "*batch S d_k"],
+    value: Float[Tensor, "*batch S d_v"],
+    mask: Bool[Tensor, "..."] | None = None,
+    dropout: float = 0.0,
+    scale: float | None = None,
+    *,
+    need_weights: Literal[True],
+) -> tuple[Float[Tensor, "*batch T d_v"], Float[Tensor, "*batch T S"]]: ...
 
 
 def scaled_dot_product_attention(
@@ -97,9 +124,9 @@ class AdditiveAttention(nn.Module):
 
     def __init__(self, d_query: int, d_key: int, d_hidden: int):
         super().__init__()
-        self.query_projection = nn.Linear(d_query, d_hidden, bias=False)
-        self.key_projection = nn.Linear(d_key, d_hidden, bias=False)
-        self.score = nn.Linear(d_hidden, 1, bias=False)
+        self.query_projection = Linear(d_query, d_hidden, bias=False)
+        self.key_projection = Linear(d_key, d_hidden, bias=False)
+        self.score = Linear(d_hidden, 1, bias=False)
 
     def forward(
         self,
@@ -191,8 +218,8 @@ class MultiHeadAttention(nn.Module):
         self.dropout, self.scale, self.rotary = dropout, scale, rotary
         groups = self.num_kv_heads
         self.sizes = [num_heads * self.d_k, groups * self.d_k, groups * self.d_v]
-        self.in_projection = nn.Linear(d_model, sum(self.sizes), bias=bias)
-        self.out_projection = nn.Linear(num_heads * self.d_v, d_model, bias=bias)
+        self.in_projection = Linear(d_model, sum(self.sizes), bias=bias)
+        self.out_projection = Linear(num_heads * self.d_v, d_model, bias=bias)
 
     def forward(
         self,
@@ -218,7 +245,7 @@ class MultiHeadAttention(nn.Module):
         return self.attend(query, key, value, mask, maps)
 
     def project_self(
-        self, x: Float[Tensor, "B T d_model"], start: int = 0
+        self, x: Float[Tensor, "B T d_model"], start: int = 0, together: bool = False
     ) -> tuple[
         Float[Tensor, "B H T d_k"],
         Float[Tensor, "B kv_heads T d_k"],
@@ -229,13 +256,18 @@ class MultiHeadAttention(nn.Module):
         Args:
             x: the sequence.
             start: position of its first vector; only rotary positions ask for it.
+            together: all its vectors are at that position: they are beams, not a sequence.
 
         Paper: section 3.2.2
         """
         query, key, value = self.in_projection(x).split(self.sizes, -1)
         query, key = self.split_heads(query), self.split_heads(key, self.num_kv_heads)
         if self.rotary is not None:
+            if together:
+                query, key = query.unsqueeze(-2), key.unsqueeze(-2)
             query, key = self.rotary(query, start), self.rotary(key, start)
+            if together:
+                query, key = query.squeeze(-2), key.squeeze(-2)
         return query, key, self.split_heads(value, self.num_kv_heads)
 
     def project_query(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B H T d_k"]:
@@ -291,4 +323,4 @@ class MultiHeadAttention(nn.Module):
 
     def _project(self, x: Tensor, rows: slice) -> Tensor:
         bias = self.in_projection.bias
-        return F.linear(x, self.in_projection.weight[rows], None if bias is None else bias[rows])
+        return linear(x, self.in_projection.weight[rows], None if bias is None else bias[rows])

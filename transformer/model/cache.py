@@ -6,36 +6,45 @@ values never change once it is computed)
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
 @dataclass
 class LayerCache:
-    """Keys and values of one decoder layer.
+    """Keys and values of one decoder layer, by sentence.
 
-    ``key`` and ``value`` have room for the longest output; the first ``length`` positions are
-    filled. ``cross_key`` and ``cross_value`` are the projected source, computed once.
+    ``key`` and ``value`` have room for the longest output; the first ``length`` entries are
+    filled. Each step adds one entry for each beam of a sentence, and none is ever moved.
+    ``cross_key`` and ``cross_value`` are the projected source, computed once.
 
     Paper: not in the paper
     """
 
-    key: Float[Tensor, "rows kv_heads longest d_k"]
-    value: Float[Tensor, "rows kv_heads longest d_v"]
+    key: Float[Tensor, "n kv_heads longest d_k"]
+    value: Float[Tensor, "n kv_heads longest d_v"]
     cross_key: Float[Tensor, "n kv_heads S d_k"]
     cross_value: Float[Tensor, "n kv_heads S d_v"]
     length: int = 0
 
     def append(
-        self, key: Float[Tensor, "rows kv_heads 1 d_k"], value: Float[Tensor, "rows kv_heads 1 d_v"]
-    ) -> tuple[Float[Tensor, "rows kv_heads t d_k"], Float[Tensor, "rows kv_heads t d_v"]]:
-        """Write the newest position in place and return all positions so far.
+        self,
+        key: Float[Tensor, "n kv_heads beams d_k"],
+        value: Float[Tensor, "n kv_heads beams d_v"],
+    ) -> tuple[Float[Tensor, "n kv_heads t d_k"], Float[Tensor, "n kv_heads t d_v"]]:
+        """Write the newest position of each beam in place and return all entries so far.
+
+        Raises:
+            IndexError: if there is no room for it.
 
         Paper: not in the paper
         """
-        self.key[:, :, self.length] = key[:, :, 0]
-        self.value[:, :, self.length] = value[:, :, 0]
-        self.length += 1
+        start, self.length = self.length, self.length + key.size(2)
+        if self.length > self.key.size(2):
+            raise IndexError(f"room for {self.key.size(2)} entries, asked for {self.length}")
+        self.key[:, :, start : self.length] = key
+        self.value[:, :, start : self.length] = value
         return self.key[:, :, : self.length], self.value[:, :, : self.length]
 
 
@@ -43,21 +52,38 @@ class LayerCache:
 class DecodingState:
     """The caches of all layers for a batch of sentences, each with ``beam_size`` rows.
 
-    Row r belongs to sentence r // beam_size.
+    Row r belongs to sentence r // beam_size. The beams of a sentence are so many queries to the
+    same entries, its own and those of beams that ended; ``ancestors`` says which of them each one
+    descends from. To follow another beam is to take over its line of ancestors.
+
+    ``source_mask`` is None where there is no padding, ``ancestors`` where there is one beam.
 
     Paper: not in the paper
     """
 
     layers: list[LayerCache]
-    source_mask: Bool[Tensor, "n 1 1 S"]
+    source_mask: Bool[Tensor, "n 1 1 S"] | None
+    ancestors: Bool[Tensor, "n 1 beams longest"] | None
     beam_size: int
     position: int = 0
+
+    def __len__(self) -> int:
+        """Number of sentences."""
+        return len(self.layers[0].key)
+
+    def visible(self) -> Bool[Tensor, "n 1 beams t"] | None:
+        """Which entries each beam may attend to, its newest included; None for all of them.
+
+        Paper: not in the paper
+        """
+        end = (self.position + 1) * self.beam_size
+        return None if self.ancestors is None else self.ancestors[..., :end]
 
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
         """Let row i continue the sequence that row ``rows[i]`` holds now.
 
-        A sentence none of whose rows is named leaves the batch, and so do its source keys and
-        values. Nothing is allocated but one layer's copy: the rows are written in place.
+        A sentence none of whose rows is named leaves the batch. Nothing is allocated but one
+        layer's copy: what stays is written in place.
 
         Args:
             rows: a multiple of ``beam_size`` row numbers, grouped by sentence and in sentence
@@ -66,14 +92,30 @@ class DecodingState:
         Paper: not in the paper
         """
         sentences = rows[:: self.beam_size] // self.beam_size
-        shrinks = len(sentences) < len(self.source_mask)
-        if shrinks:
+        if len(sentences) < len(self):
+            self._keep(sentences)
+        if self.ancestors is not None:
+            past = self.ancestors[:, 0, :, : self.position * self.beam_size]
+            parents = (rows % self.beam_size).view(len(sentences), self.beam_size, 1)
+            past.copy_(past.gather(1, parents.expand_as(past)))
+
+    def _keep(self, sentences: Int[Tensor, "kept"]) -> None:
+        if self.source_mask is not None:
             self.source_mask = self.source_mask[sentences]
+        if self.ancestors is not None:
+            self.ancestors = self.ancestors[sentences]
         for layer in self.layers:
             for name in ("key", "value"):
                 whole = getattr(layer, name)
-                whole[: len(rows), :, : layer.length] = whole[rows, :, : layer.length]
-                setattr(layer, name, whole[: len(rows)])
-            if shrinks:
-                layer.cross_key = layer.cross_key[sentences]
-                layer.cross_value = layer.cross_value[sentences]
+                whole[: len(sentences), :, : layer.length] = whole[sentences, :, : layer.length]
+                setattr(layer, name, whole[: len(sentences)])
+            layer.cross_key = layer.cross_key[sentences]
+            layer.cross_value = layer.cross_value[sentences]
+
+
+def own_entries(beam_size: int, length: int, device: torch.device) -> Bool[Tensor, "beams longest"]:
+    """Which entries of ``length`` steps are a beam's own: every ``beam_size``-th.
+
+    Paper: not in the paper
+    """
+    return torch.eye(beam_size, dtype=torch.bool, device=device).repeat(1, length)

@@ -115,7 +115,7 @@ class TransformerConfig:
     bos_id: int = 1
     eos_id: int = 2
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("vocab_size", "d_model", "d_ff", "num_heads", "num_layers", "max_length"):
             self._require(name, getattr(self, name) >= 1, "at least 1")
         for name in ("d_k", "d_v", "num_decoder_layers", "num_kv_heads"):
@@ -155,7 +155,7 @@ class TransformerConfig:
         if self.positions == "rotary" and d_k % 2:
             raise ValueError(f"d_k must be even for rotary positions, got {d_k}")
 
-    def _require(self, name: str, holds: bool, expected: str):
+    def _require(self, name: str, holds: bool, expected: str) -> None:
         if not holds:
             raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")
 

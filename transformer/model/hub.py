@@ -8,16 +8,18 @@ import os
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import torch
 from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
 from huggingface_hub.errors import EntryNotFoundError
 from safetensors import SafetensorError
 from safetensors.torch import save_model
+from torch import nn
 
 from transformer.model.weight_file import CHECKSUM, checksum, read_weight_file, stored_shapes
 
+Model = TypeVar("Model", bound="HubModel")
 WEIGHTS = "model.safetensors"
 
 # Of buffers that are computed, such as a table of positions; nothing in a file vouches for them.
@@ -41,8 +43,11 @@ class HubModel(
     Paper: not in the paper
     """
 
+    # The mixin's own has a longer name for the first argument, and names the options.
     @classmethod
-    def from_pretrained(cls, name_or_path: str | Path, **options: Any) -> Any:
+    def from_pretrained(  # type: ignore[override]
+        cls: type[Model], name_or_path: str | Path, **options: Any
+    ) -> Model:
         """Load a model from a folder, or from the Hub by its id "owner/name".
 
         Args:
@@ -90,6 +95,7 @@ class HubModel(
         raise ValueError("no model.safetensors found; weights in a pickle are not read")
 
     def _save_pretrained(self, save_directory: Path) -> None:
+        assert isinstance(self, nn.Module)  # with which it is mixed
         weights = self.state_dict()
         # Of tensors that share memory one is stored, and which one is the library's choice.
         alone = len({tensor.data_ptr() for tensor in weights.values()}) == len(weights)

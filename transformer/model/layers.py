@@ -12,11 +12,13 @@ from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.cache import LayerCache
+from transformer.model.linear import Linear
 
 NormPlacement = Literal["post", "pre"]
 NormKind = Literal["layer", "rms"]
 Activation = Literal["relu", "gelu", "silu", "swiglu", "geglu"]
-GATED = {"swiglu": F.silu, "geglu": F.gelu}  # the function that makes the gate
+# the function that makes the gate
+GATED: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": F.silu, "geglu": F.gelu}
 
 
 def make_norm(kind: NormKind, d_model: int, eps: float = 1e-6) -> nn.Module:
@@ -49,10 +51,10 @@ class PositionwiseFeedForward(nn.Module):
         self, d_model: int, d_ff: int, dropout: float = 0.0, activation: Activation = "relu"
     ):
         super().__init__()
-        self.hidden = nn.Linear(d_model, d_ff)
-        self.output = nn.Linear(d_ff, d_model)
+        self.hidden = Linear(d_model, d_ff)
+        self.output = Linear(d_ff, d_model)
         self.dropout = nn.Dropout(dropout)
-        self.gate = nn.Linear(d_model, d_ff) if activation in GATED else None
+        self.gate = Linear(d_model, d_ff) if activation in GATED else None
         self.activation: Callable[[Tensor], Tensor] = GATED.get(activation) or getattr(
             F, activation
         )
@@ -193,28 +195,36 @@ class DecoderLayer(nn.Module):
 
     def step(
         self,
-        x: Float[Tensor, "rows 1 d_model"],
+        x: Float[Tensor, "n beams d_model"],
         cache: LayerCache,
-        source_mask: Bool[Tensor, "..."],
-    ) -> Float[Tensor, "rows 1 d_model"]:
+        position: int,
+        visible: Bool[Tensor, "..."] | None = None,
+        source_mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "n beams d_model"]:
         """Run the layer on the newest position alone; the cache holds what it needs of the others.
+
+        The beams of a sentence are so many queries to the same keys, those of its past and those
+        of its source, so that both are stored once a sentence.
+
+        Args:
+            x: the newest position of each beam.
+            cache: of this layer; it grows by one entry a beam.
+            position: of ``x`` in the output.
+            visible: True = the beam may attend to the entry; None for all of them.
+            source_mask: True = may attend; None for all.
 
         Paper: section 3.1 (auto-regressive generation)
         """
 
         def attend_to_past(y: Tensor) -> Tensor:
-            query, key, value = self.self_attention.project_self(y, start=cache.length)
-            return self.self_attention.attend(query, *cache.append(key, value))
+            query, key, value = self.self_attention.project_self(y, position, together=True)
+            return self.self_attention.attend(query, *cache.append(key, value), visible)
 
         def attend_to_source(y: Tensor) -> Tensor:
-            # The beams of a sentence are so many queries to one and the same source, so its keys
-            # and values are stored once a sentence.
-            beams = y.view(len(cache.cross_key), -1, y.size(-1))
-            query = self.cross_attention.project_query(beams)
-            heads = self.cross_attention.attend(
+            query = self.cross_attention.project_query(y)
+            return self.cross_attention.attend(
                 query, cache.cross_key, cache.cross_value, source_mask
             )
-            return heads.view_as(y)
 
         x = self.self_attention_residual(x, attend_to_past)
         x = self.cross_attention_residual(x, attend_to_source)

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.cache import DecodingState, LayerCache
+from transformer.model.cache import DecodingState, LayerCache, own_entries
 from transformer.model.config import TransformerConfig
 from transformer.model.embedding import TokenEmbedding
 from transformer.model.hub import HubModel
+from transformer.model.interface import Stack
 from transformer.model.layers import (
     DecoderLayer,
     EncoderLayer,
@@ -24,8 +24,10 @@ from transformer.model.layers import (
     Residual,
     make_norm,
 )
+from transformer.model.linear import Linear, linear
 from transformer.model.masks import causal_mask, padding_mask
 from transformer.model.positional import (
+    Layout,
     LearnedPositionalEmbedding,
     NoPositions,
     RotaryPositions,
@@ -60,13 +62,17 @@ class Transformer(nn.Module, HubModel):
     Paper: section 3, Figure 1
     """
 
+    # Each is an nn.ModuleList, whose own type does not say what it holds.
+    encoder: Stack[EncoderLayer]
+    decoder: Stack[DecoderLayer]
+
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.config = config
         d = config.d_model
         self.embedding = TokenEmbedding(config.vocab_size, d)
         if config.sharing == "none":
-            self.output = nn.Linear(d, config.vocab_size, bias=False)
+            self.output = Linear(d, config.vocab_size, bias=False)
         if config.sharing != "three-way":
             self.target_embedding = TokenEmbedding(config.vocab_size, d)
         self.positions = self._positions()
@@ -79,11 +85,11 @@ class Transformer(nn.Module, HubModel):
         self.dropout = nn.Dropout(config.dropout)
 
         num_decoder_layers = config.num_decoder_layers or config.num_layers
-        self.encoder = nn.ModuleList(
+        self.encoder = nn.ModuleList(  # type: ignore[assignment]
             EncoderLayer(self._attention(self.rotary), self._feed_forward(), self._residual)
             for _ in range(config.num_layers)
         )
-        self.decoder = nn.ModuleList(
+        self.decoder = nn.ModuleList(  # type: ignore[assignment]
             DecoderLayer(
                 self._attention(self.rotary),
                 self._attention(),  # source and target positions are no distance apart
@@ -153,7 +159,7 @@ class Transformer(nn.Module, HubModel):
 
         Paper: section 3.1, Decoder
         """
-        return F.linear(self.decoder_states(target, memory, source), self.output_weight)
+        return linear(self.decoder_states(target, memory, source), self.output_weight)
 
     def decoder_states(
         self,
@@ -233,11 +239,18 @@ class Transformer(nn.Module, HubModel):
         layers = []
         for layer in self.decoder:
             cross_key, cross_value = layer.cross_attention.project_memory(memory)
-            rows, heads = len(source) * beam_size, cross_key.size(1)
-            key = cross_key.new_empty(rows, heads, max_length, cross_key.size(-1))
-            value = cross_value.new_empty(rows, heads, max_length, cross_value.size(-1))
+            room = (*cross_key.shape[:2], max_length * beam_size)
+            key = cross_key.new_empty(*room, cross_key.size(-1))
+            value = cross_value.new_empty(*room, cross_value.size(-1))
             layers.append(LayerCache(key, value, cross_key, cross_value))
-        return DecodingState(layers, padding_mask(source, c.pad_id), beam_size)
+        source_mask = padding_mask(source, c.pad_id)
+        own = own_entries(beam_size, max_length, source.device)
+        return DecodingState(
+            layers,
+            source_mask=None if source_mask.all() else source_mask,
+            ancestors=None if beam_size == 1 else own.repeat(len(source), 1, 1, 1),
+            beam_size=beam_size,
+        )
 
     def decode_next(
         self, tokens: Int[Tensor, "rows"], state: DecodingState
@@ -251,11 +264,12 @@ class Transformer(nn.Module, HubModel):
         Paper: section 3.1 (auto-regressive generation)
         """
         x = self._embed_target(tokens[:, None])
-        x = self.target_positions(x, start=state.position)
+        x = self.target_positions(x, start=state.position).view(len(state), state.beam_size, -1)
+        visible = state.visible()
         for layer, cache in zip(self.decoder, state.layers, strict=True):
-            x = layer.step(x, cache, state.source_mask)
+            x = layer.step(x, cache, state.position, visible, state.source_mask)
         state.position += 1
-        return F.linear(self.decoder_norm(x)[:, 0], self.output_weight)
+        return linear(self.decoder_norm(x).flatten(0, 1), self.output_weight)
 
     # ------------------------------------------------------------------ parameters
 
@@ -318,7 +332,7 @@ class Transformer(nn.Module, HubModel):
             return NoPositions()
         if c.positions == "learned":
             return LearnedPositionalEmbedding(c.d_model, c.max_length)
-        layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
+        layout: Layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
         return SinusoidalPositionalEncoding(c.d_model, c.max_length, layout)
 
     def _attention(self, rotary: RotaryPositions | None = None) -> MultiHeadAttention:

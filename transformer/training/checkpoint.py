@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from transformer.data.tokenizer import Tokenizer
-from transformer.model.hub import HubModel
+from transformer.model.interface import StoredModel
 from transformer.model.transformer import Transformer
 from transformer.model.weight_file import CHECKSUM, checksum, read_weight_file
 
@@ -72,7 +72,7 @@ def cannot_write(path: Path, cause: Exception) -> OSError:
     Paper: not in the paper
     """
     reason = getattr(cause, "strerror", None) or cause
-    advice = (_FULL | _CLOSED).get(getattr(cause, "errno", None), "")
+    advice = (_FULL | _CLOSED).get(getattr(cause, "errno", None) or 0, "")
     return OSError(f"cannot write {path}: {reason}{advice}")
 
 
@@ -140,7 +140,7 @@ def average_checkpoints(paths: Sequence[Path | str]) -> dict[str, Tensor]:
 
 
 def save_pretrained(
-    model: HubModel, tokenizer: Tokenizer, folder: Path | str, half: bool = False
+    model: StoredModel, tokenizer: Tokenizer, folder: Path | str, half: bool = False
 ) -> Path:
     """Write a folder that :func:`load_pretrained`, ``Translator`` and the Hub understand.
 

@@ -35,6 +35,8 @@ class TrainingConfig:
         precision: "fp32", "bf16" or "fp16".
         compile: compile each layer with ``torch.compile``. Slower on most CPUs.
         checkpoint_activations: recompute activations in the backward pass: less memory, more time.
+        shard: let several processes share out weights, gradients and Adam's moments (FSDP), where
+            otherwise each holds all of them: less memory, more time. One process ignores it.
         log_every: steps between two lines of the curve.
         validate_every: steps between two validations.
         save_every: steps between two checkpoints.
@@ -62,12 +64,13 @@ class TrainingConfig:
     precision: Precision = "fp32"
     compile: bool = False
     checkpoint_activations: bool = False
+    shard: bool = False
     log_every: int = 50
     validate_every: int = 1000
     save_every: int = 1000
     keep_last: int = 5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in (
             "max_steps",
             "batch_tokens",
@@ -89,7 +92,7 @@ class TrainingConfig:
         for name, kind in dict(smoothing=Smoothing, precision=Precision).items():
             self._require(name, getattr(self, name) in get_args(kind), f"one of {get_args(kind)}")
 
-    def _require(self, name: str, holds: bool, expected: str):
+    def _require(self, name: str, holds: bool, expected: str) -> None:
         if not holds:
             raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")
 

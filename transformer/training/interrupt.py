@@ -20,7 +20,7 @@ class Interruption:
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.requested = False
         self.number: int | None = None
 

@@ -6,10 +6,12 @@ Paper: section 5.4
 from typing import Any, Literal, get_args
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+
+from transformer.model.interface import TranslationModel
+from transformer.model.linear import linear
 
 Smoothing = Literal["uniform", "others", "others-but-padding"]
 
@@ -142,8 +144,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         true, other, padding = weights
         device = states.device.type
-        half = torch.is_autocast_enabled(device)
-        dtype = torch.get_autocast_dtype(device) if half else states.dtype
+        autocast = torch.is_autocast_enabled(device)
+        dtype = torch.get_autocast_dtype(device) if autocast else states.dtype
         # Products in the autocast type, sums and softmax in float32.
         inputs, matrix = states.to(dtype), weight.to(dtype)
         loss, nll = (
@@ -152,33 +154,27 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         )
         if with_gradient:
             grad_states = torch.empty_like(states)
-            grad_weight = torch.zeros_like(weight)
+            grad_weight = weight.new_zeros(weight.t().shape)  # this way round it is faster
         with torch.autocast(device, enabled=False):
             for start in range(0, len(states), chunk_size):
                 rows = slice(start, start + chunk_size)
                 x, label = inputs[rows], labels[rows, None]
-                logits = F.linear(x, matrix).float()
-                log_z = logits.logsumexp(dim=-1, keepdim=True)
-                log_true = logits.gather(1, label) - log_z
-                nll -= log_true.sum()
+                log_p = linear(x, matrix).float().log_softmax(dim=-1)
+                log_true, at_padding = log_p.gather(1, label).sum(), log_p[:, pad_id].sum()
+                nll -= log_true
                 # - sum_c q_c log p_c, where q is `other` everywhere but at two places
-                everywhere = logits.sum(dim=-1, keepdim=True) - logits.size(1) * log_z
-                at_padding = logits[:, pad_id, None] - log_z
                 loss -= (
-                    (true - other) * log_true + other * everywhere + (padding - other) * at_padding
-                ).sum()
-                if with_gradient:  # d loss / d logits = p - q, written over the logits
-                    p = logits.sub_(log_z).exp_().sub_(other)
+                    (true - other) * log_true + other * log_p.sum() + (padding - other) * at_padding
+                )
+                if with_gradient:  # d loss / d logits = p - q, written over log p
+                    p = log_p.exp_().sub_(other)
                     p[:, pad_id] -= padding - other
                     p.scatter_add_(1, label, p.new_full((), other - true).expand_as(label))
                     p = p.to(dtype)
-                    grad_states[rows] = p @ matrix
-                    if half:
-                        grad_weight += p.T @ x
-                    else:
-                        grad_weight.addmm_(p.T, x)
+                    grad_states[rows] = linear(p, matrix.t())
+                    grad_weight += linear(x.t(), p.t())
         if with_gradient:
-            ctx.save_for_backward(grad_states, grad_weight)
+            ctx.save_for_backward(grad_states, grad_weight.t().contiguous())
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
@@ -203,7 +199,9 @@ class TranslationLoss(nn.Module):
     Paper: section 5.4
     """
 
-    def __init__(self, model: nn.Module, epsilon: float = 0.1, variant: Smoothing = "uniform"):
+    def __init__(
+        self, model: TranslationModel, epsilon: float = 0.1, variant: Smoothing = "uniform"
+    ):
         super().__init__()
         self.model, self.epsilon, self.variant = model, epsilon, variant
 

@@ -5,17 +5,20 @@ Paper: section 6.2, Table 3
 
 import math
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
-from torch import nn
 
 from transformer.data.batching import TokenBatches
+from transformer.model.interface import TranslationModel
 from transformer.training.loss import TranslationLoss
 
 
 @torch.no_grad()
 def perplexity(
-    model: nn.Module, batches: TokenBatches, autocast: AbstractContextManager | None = None
+    model: TranslationModel,
+    batches: TokenBatches,
+    autocast: AbstractContextManager[Any] | None = None,
 ) -> float:
     """Return exp of the mean negative log-likelihood a target token, label smoothing off.
 

@@ -4,6 +4,7 @@ Paper: not in the paper
 """
 
 import errno
+import math
 import os
 import shutil
 import warnings
@@ -22,7 +23,7 @@ from transformer.training.checkpoint import (
 try:
     import fcntl
 except ImportError:  # Windows has no such locks, and goes without
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]  # a module, where there is one
 
 LOCK, STATE, FORMER_STATE = ".lock", "state.pt", "former-state.pt"
 
@@ -182,8 +183,31 @@ def settle_on(file: Path) -> None:
     os.replace(file, file.with_name(STATE))
 
 
+def require_shared(found: list[str | None], folder: Path) -> None:
+    """Raise unless all processes of a run see the same folder.
+
+    Args:
+        found: by process, the name of the state that it read there; None if it saw none.
+        folder: of the run.
+
+    Raises:
+        ValueError: if they differ.
+
+    Paper: not in the paper
+    """
+    for rank, name in enumerate(found):
+        if name != found[0]:
+            raise ValueError(
+                f"process 0 sees {found[0] or 'no state'} in {folder}, process {rank} sees "
+                f"{name or 'none'}; all machines of a run need one shared folder"
+            )
+
+
 def require_same(mine: dict[str, Any], theirs: dict[str, Any], folder: Path) -> None:
     """Raise unless a run is the one that a folder holds.
+
+    A step takes ``accumulate`` batches in each of ``processes``. Both may change, their product
+    may not.
 
     Args:
         mine: what must be equal for a run to go on, by name.
@@ -196,7 +220,18 @@ def require_same(mine: dict[str, Any], theirs: dict[str, Any], folder: Path) -> 
 
     Paper: not in the paper
     """
-    differ = [name for name in mine if mine[name] != theirs.get(name, mine[name])]
+    step = ("accumulate", "processes")
+    batches = [math.prod(run.get(name, 1) for name in step) for run in (theirs, mine)]
+    free = step if batches[0] == batches[1] else ()
+    differ = [n for n in mine if n not in free and mine[n] != theirs.get(n, mine[n])]
     if differ:
         changes = ", ".join(f"{k}: {theirs[k]!r} there, {mine[k]!r} here" for k in differ)
-        raise ValueError(f"{folder} holds a run of another configuration ({changes})")
+        advice = ""
+        if "processes" in differ:
+            each, rest = divmod(batches[0], mine["processes"])
+            advice = f"; a step takes {batches[0]} batches, which " + (
+                "so many processes cannot share equally"
+                if rest
+                else f"needs accumulate={each} in {mine['processes']} processes"
+            )
+        raise ValueError(f"{folder} holds a run of another configuration ({changes}){advice}")

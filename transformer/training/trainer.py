@@ -3,23 +3,24 @@
 Paper: sections 5.1 to 5.4
 """
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from accelerate.utils import gather_object, set_seed
-from torch import nn
 from tqdm import tqdm
 
 from transformer.data.batching import Batch, TokenBatches
-from transformer.training import run_folder
+from transformer.model.interface import TranslationModel
+from transformer.model.transformer import Transformer
+from transformer.training import run_folder, state
 from transformer.training.checkpoint import (
     get_random_state,
     remove_unfinished,
@@ -32,6 +33,8 @@ from transformer.training.finite import require_finite
 from transformer.training.interrupt import Interruption
 from transformer.training.loss import TranslationLoss
 from transformer.training.perplexity import perplexity
+from transformer.training.precision import require_precision
+from transformer.training.progress import counting
 from transformer.training.schedule import learning_rate
 from transformer.training.stream import step_batches
 
@@ -39,15 +42,18 @@ from transformer.training.stream import step_batches
 class Trainer:
     """Trains a model on batches of token ids.
 
-    Works on any device and in any number of processes: Accelerate moves the tensors, wraps the
-    model and scales the loss where half precision asks for it. The loss of a step is the mean over
-    all real target tokens of the step, over all its batches and processes, so that accumulating
-    gradients or adding processes changes speed and nothing else.
+    Works on any device and in any number of processes, on one machine or several: Accelerate moves
+    the tensors, wraps the model and scales the loss where half precision asks for it. The loss of a
+    step is the mean over all real target tokens of the step, over all its batches and processes, so
+    that accumulating gradients or adding processes changes speed and nothing else. A run may go on
+    with another number of processes, if ``accumulate`` changes with it so that a step takes as many
+    batches as before; dropout then draws other numbers.
 
     ``folder`` receives ``state.pt`` (all that a resumed run needs) and the state before it,
     ``checkpoints/`` (weights of the last few checkpoints and of the best) and ``curve.jsonl``. If
     it holds a state of the same configuration, training goes on from there, and ends in the same
-    weights as a run that was never interrupted. It belongs to one process at a time.
+    weights as a run that was never interrupted. It belongs to one run at a time,
+    and all processes of that run must see it: on several machines, a shared folder.
 
     Args:
         model: a model with ``encode``, ``decoder_states``, ``output_weight`` and ``config``.
@@ -57,11 +63,12 @@ class Trainer:
         validation: pairs for the perplexity; None leaves it out.
         score: called with the model at each validation; returns further numbers, such as BLEU.
         tensorboard: also write the curve for TensorBoard.
-        progress: show a progress bar; None shows it on a terminal only.
+        progress: show a progress bar; None shows it on a terminal, and in a notebook that a person
+            runs.
 
     Raises:
         ValueError: if ``folder`` holds a run of another configuration or only damaged states, or
-            if "fp16" is asked for on a CPU.
+            if "fp16" is asked for on a CPU or for shared-out weights.
         OSError: if ``folder`` cannot be written, or another process trains in it.
 
     Paper: sections 5.1 to 5.4
@@ -69,12 +76,12 @@ class Trainer:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: TranslationModel,
         batches: TokenBatches,
         config: TrainingConfig,
         folder: Path | str,
         validation: TokenBatches | None = None,
-        score: Callable[[nn.Module], dict[str, float]] | None = None,
+        score: Callable[[Any], dict[str, float]] | None = None,
         tensorboard: bool = False,
         progress: bool | None = None,
     ):
@@ -82,8 +89,7 @@ class Trainer:
         AcceleratorState._reset_state()
         precision = "no" if config.precision == "fp32" else config.precision
         self.accelerator = Accelerator(mixed_precision=precision)
-        if precision == "fp16" and self.accelerator.device.type == "cpu":
-            raise ValueError('precision "fp16" needs a GPU; use "bf16" or "fp32" on a CPU')
+        require_precision(config.precision, self.accelerator.device.type)
         self.model, self.batches, self.config = model, batches, config
         self.validation, self.score = validation, score
         self.progress = progress
@@ -96,20 +102,29 @@ class Trainer:
         self.stopped_by: int | None = None  # the signal that ended training early, if one did
 
         model.to(self.accelerator.device)
-        model.checkpoint_activations = config.checkpoint_activations
+        if isinstance(model, Transformer):
+            model.checkpoint_activations = config.checkpoint_activations
+        self.sharded = config.shard and self.accelerator.num_processes > 1
+        if self.sharded and precision == "fp16":
+            raise ValueError('precision "fp16" cannot be shared out; use "bf16" or "fp32"')
+        # Shared-out weights translate nothing by themselves: ``model`` stays whole, and receives
+        # the weights of ``trained`` in the main process when they are looked at or saved.
+        self.trained = copy.deepcopy(model) if self.sharded else model
         if config.compile:
-            for stack in (getattr(model, "encoder", None), getattr(model, "decoder", None)):
-                for layer in stack if isinstance(stack, nn.ModuleList) else ():
-                    layer.compile(dynamic=True)
-        loss = TranslationLoss(model, config.label_smoothing, config.smoothing)
+            for layer in state.layers_of(self.trained):
+                layer.compile(dynamic=True)
+        loss = TranslationLoss(self.trained, config.label_smoothing, config.smoothing)
+        if self.sharded:
+            state.shard(loss, self.accelerator.device, self.accelerator.num_processes)
         optimizer = torch.optim.Adam(
-            model.parameters(),
+            loss.parameters(),
             lr=0.0,
             betas=(config.beta1, config.beta2),
             eps=config.adam_eps,
             fused=True,
         )
-        self.loss, self.optimizer = self.accelerator.prepare(loss, optimizer)
+        self.loss = loss if self.sharded else self.accelerator.prepare(loss)
+        self.optimizer = self.accelerator.prepare(optimizer)
         # Dropout differs from process to process, the initial weights must not: they exist already.
         set_seed(config.seed, device_specific=True)
         # Before anything is read or removed: it may be another's, who is writing it.
@@ -151,7 +166,12 @@ class Trainer:
         losses: list[torch.Tensor] = []  # of the steps since the last line of the curve
         tokens, started, self.saved_at = 0, time.perf_counter(), self.step
         self.loss.train()
-        with bar, Interruption() as interruption, self._claimed_folder():
+        with (
+            bar,
+            Interruption() as interruption,
+            self._claimed_folder(),
+            counting(config.max_steps - self.step, hide=self.progress is not None) as advance,
+        ):
             while self.step < config.max_steps:
                 group, self.epoch, self.position = next(stream)
                 loss, count = self._train_step(group)
@@ -159,6 +179,7 @@ class Trainer:
                 tokens += count
                 self.step += 1
                 bar.update()
+                advance()
                 last = self.step == config.max_steps
                 validate = last or self.step % config.validate_every == 0
                 save = last or self.step % config.save_every == 0
@@ -173,6 +194,8 @@ class Trainer:
                         tokens_per_second=tokens / seconds,
                     )
                     bar.set_postfix_str(f"loss {mean:.3f}, {tokens / seconds:,.0f} tokens/s")
+                    if validate or save or stop:
+                        self._gather_weights()
                     if validate:
                         self._validate(bar)
                     if save or stop:
@@ -210,7 +233,7 @@ class Trainer:
                 accelerator.backward(loss * (accelerator.num_processes / count))
             total += loss.detach()
         if config.clip_norm is not None:
-            accelerator.clip_grad_norm_(self.model.parameters(), config.clip_norm)
+            accelerator.clip_grad_norm_(self.loss.parameters(), config.clip_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
         return accelerator.reduce(total, "sum") / count, count
@@ -262,8 +285,15 @@ class Trainer:
         losses.clear()
         saved = f"the last good checkpoint is step {self.saved_at} in {self.folder}"
         last_good = saved if self.saved_at else "there is no checkpoint yet"
-        require_finite(values, self.step, self.model, last_good)
+        require_finite(values, self.step, self.trained, last_good, self._any_process)
         return sum(values) / len(values)
+
+    def _gather_weights(self) -> None:
+        if self.sharded:
+            main = self.accelerator.is_main_process
+            weights = state.gather(self.trained.state_dict(), keep=main)
+            if main:
+                self.model.load_state_dict(weights)
 
     @torch.no_grad()
     def _validate(self, bar: tqdm) -> None:
@@ -289,20 +319,22 @@ class Trainer:
         self.accelerator.wait_for_everyone()
 
     def _save(self, weights: bool) -> None:
+        main = self.accelerator.is_main_process
         # Each process has its own stream of random numbers, so each must hand it in.
         random = gather_object([get_random_state(self.accelerator.device)])
-        if self.accelerator.is_main_process:
+        moments = state.gather(self.optimizer.state_dict(), keep=main)
+        if main:
             if weights:
                 self._keep_weights()
-            state = dict(
+            whole = dict(
                 config=self._identity(),
                 model=self.model.state_dict(),
-                optimizer=self.optimizer.state_dict(),
+                optimizer=moments,
                 scaler=self.accelerator.scaler.state_dict() if self.accelerator.scaler else {},
                 random=random,
                 progress={name: getattr(self, name) for name in self.PROGRESS},
             )
-            run_folder.keep_state(state, self.folder)
+            run_folder.keep_state(whole, self.folder)
         self.saved_at = self.step
         self.accelerator.wait_for_everyone()
 
@@ -310,12 +342,13 @@ class Trainer:
 
     def _resume(self) -> None:
         found = run_folder.load_newest_state(self.folder)
+        run_folder.require_shared(gather_object([found and found[1].name]), self.folder)
         if found is None:
             return
-        state, file = found
-        run_folder.require_same(self._identity(), state["config"], self.folder)
+        saved, file = found
+        run_folder.require_same(self._identity(), saved["config"], self.folder)
         try:
-            self._restore(state)
+            self._restore(saved)
         except (AttributeError, LookupError, RuntimeError, TypeError) as error:
             reason = " ".join(str(error).split())[:120]
             raise ValueError(f"{file} is not the state of a run: {reason}") from None
@@ -323,25 +356,22 @@ class Trainer:
         if self.accelerator.is_main_process:
             run_folder.settle_on(file)
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+    def _restore(self, saved: dict[str, Any]) -> None:
+        self.model.load_state_dict(saved["model"])
+        state.restore(self.trained, self.optimizer, saved["model"], saved["optimizer"])
         if self.accelerator.scaler:
-            self.accelerator.scaler.load_state_dict(state["scaler"])
+            self.accelerator.scaler.load_state_dict(saved["scaler"])
         for name in self.PROGRESS:
-            setattr(self, name, state["progress"][name])
-        random = state["random"][self.accelerator.process_index]
-        set_random_state(random, self.accelerator.device)
+            setattr(self, name, saved["progress"][name])
+        rank, streams = self.accelerator.process_index, saved["random"]
+        if rank < max(1, len(streams)):  # the first must have one
+            set_random_state(streams[rank], self.accelerator.device)
+        else:  # there were fewer processes: a stream that none of them has drawn from
+            set_seed(self.config.seed + self.step, device_specific=True)
 
     def _identity(self) -> dict[str, Any]:
-        """Name all that must be equal for a run to go on. More steps may be asked for."""
-        free = ("max_steps", "log_every", "keep_last")
-        recipe = {k: v for k, v in self.config.to_dict().items() if k not in free}
-        model = {f"model.{k}": v for k, v in self.model.config.to_dict().items()}
-        model["architecture"] = type(self.model).__name__
-        pairs = self.batches.pairs
-        data = dict(pairs=len(pairs), text=crc32(pairs.target.ids, crc32(pairs.source.ids)))
-        return recipe | model | data | dict(processes=self.accelerator.num_processes)
+        pairs, processes = self.batches.pairs, self.accelerator.num_processes
+        return state.identity(self.config, self.model, pairs, processes)
 
     def _keep_weights(self) -> None:
         folder = self.folder / "checkpoints"

@@ -16,6 +16,7 @@ import re
 from abc import ABC, abstractmethod
 from html import escape
 from importlib.resources import files
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -23,6 +24,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from transformer.book.figures import STYLE as FIGURE_STYLE
+from transformer.book.palette import css_variables
 
 MARKUP = """<div class="themed %KIND%" id="%ID%">
 <style>%STYLE%</style>
@@ -55,7 +57,7 @@ class Widget(ABC):
     size: tuple[float, float] = (6.4, 3.6)
 
     @abstractmethod
-    def payload(self) -> dict:
+    def payload(self) -> dict[str, Any]:
         """Collect what the script needs; anything that JSON can say.
 
         Paper: not in the paper: the means by which the book shows it
@@ -128,6 +130,8 @@ class Explorer(Widget):
     classes = "explorer"
 
     def __init_subclass__(cls) -> None:
-        cls.style = read_asset("explorer.css") + read_asset(f"{cls.kind}.css")
+        light, dark = css_variables()
+        colours = f'.explorer {{ {light} }}\n.explorer[data-theme="dark"] {{ {dark} }}\n'
+        cls.style = colours + read_asset("explorer.css") + read_asset(f"{cls.kind}.css")
         script = read_asset("explorer.js") + read_asset(f"{cls.kind}.js")
         cls.script = "(() => {\n" + script + "})();"

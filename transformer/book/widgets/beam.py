@@ -4,11 +4,12 @@ Paper: section 6.1
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from transformer.book.figures import COLOURS
+from transformer.book.palette import COLOURS, ROLES, SOFT
 from transformer.book.widgets.base import Explorer
 from transformer.data.tokenizer import TokenizerLike
 from transformer.experiments.search_steps import Continuation, RecordedSearch
@@ -66,9 +67,11 @@ class BeamExplorer(Explorer):
         source, search = next(iter(self.searches.items()))
         seen = sum(len(step) for step in search.steps)
         ended = sum(found.fate == "ended" for step in search.steps for found in step)
-        best = {}
+        best: dict[str, list[str]] = {}
         for penalty in self.penalties:
-            text = self.tokenizer.decode(search.trace.best(*penalty).tokens).strip()
+            found = search.trace.best(*penalty)
+            assert found is not None  # None is only for a search that was cut short
+            text = self.tokenizer.decode(found.tokens).strip()
             best.setdefault(text, []).append(self._name(penalty))
         winners = "; ".join(f"“{text}” by {', '.join(names)}" for text, names in best.items())
         return (
@@ -77,8 +80,8 @@ class BeamExplorer(Explorer):
             f"The best of them: {winners}."
         )
 
-    def _entry(self, found: Continuation) -> dict:
-        entry = {
+    def _entry(self, found: Continuation) -> dict[str, Any]:
+        entry: dict[str, Any] = {
             "parent": found.parent,
             "token": self.tokenizer.tokens([found.tokens[-1]])[0],
             "log": round(found.log_probability, 4),
@@ -94,7 +97,7 @@ class BeamExplorer(Explorer):
             ]
         return entry
 
-    def payload(self) -> dict:
+    def payload(self) -> dict[str, Any]:
         """Collect every step of every search.
 
         Paper: not in the paper
@@ -120,7 +123,7 @@ class BeamExplorer(Explorer):
         """
         search = next(iter(self.searches.values()))
         axes = figure.subplots()
-        colours = {"alive": COLOURS["blue"], "ended": COLOURS["green"], "dropped": "#c3cad0"}
+        colours = {"alive": COLOURS["blue"], "ended": COLOURS["green"], "dropped": ROLES["hidden"]}
         for column, step in enumerate(search.steps, 1):
             for row, found in enumerate(step):
                 colour = colours[found.fate]
@@ -133,7 +136,7 @@ class BeamExplorer(Explorer):
                 dropped = found.fate == "dropped"
                 box = dict(boxstyle="round,pad=0.3", fc="white" if dropped else colours[found.fate])
                 box["ec"] = colours[found.fate]
-                ink = "#58636d" if dropped else "white"
+                ink = SOFT if dropped else "white"
                 axes.text(column, row, name[:8], ha="center", va="center", size=8, c=ink, bbox=box)
         rows = max(len(step) for step in search.steps)
         axes.set(ylim=(rows - 0.5, -0.7), xlim=(-0.2, len(search.steps) + 0.5), yticks=[])

@@ -4,6 +4,7 @@ Paper: section 3.2.3
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Bool
@@ -11,7 +12,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from transformer.book.figures import COLOURS
+from transformer.book.palette import ROLES
 from transformer.book.widgets.base import Explorer
 from transformer.experiments.sparse_attention import local_mask
 from transformer.model.masks import causal_mask, padding_mask
@@ -88,7 +89,7 @@ class MaskBuilder(Explorer):
         rows = [f"{name} sees {sum(row)}" for name, row in zip(shown, mask.tolist(), strict=True)]
         return f"A grid of {len(shown)} queries and {len(shown)} keys. {', '.join(rows)}."
 
-    def payload(self) -> dict:
+    def payload(self) -> dict[str, Any]:
         """Collect the tokens and the first setting.
 
         Paper: not in the paper
@@ -110,7 +111,7 @@ class MaskBuilder(Explorer):
         mask, shown = self.mask(self.causal, self.padding, self.window), self._shown()
         axes = figure.subplots()
         axes.grid(False)
-        shades = ListedColormap(["#eceff2", COLOURS["blue"]])
+        shades = ListedColormap([ROLES["hidden"], ROLES["key"]])
         axes.pcolormesh(mask.numpy(), cmap=shades, vmin=0, vmax=1, ec="white", lw=3)
         places = torch.arange(len(shown)).numpy() + 0.5
         axes.set_xticks(places, shown, rotation=60, ha="left")

@@ -42,7 +42,7 @@ function clocks(p, k, width) {
         fill: "none", stroke: "var(--soft)", "stroke-width": 4, opacity: .45,
       }));
     }
-    for (const [q, colour, thick] of [[p, "var(--blue)", 4.5], [p + k, "var(--red)", 2.5]]) {
+    for (const [q, colour, thick] of [[p, "var(--query)", 4.5], [p + k, "var(--key)", 2.5]]) {
       const [x, y] = at(q, r - 5);
       svg.append(
         make("line", { x1: cx, y1: cy, x2: x, y2: y, stroke: colour, "stroke-width": thick,
@@ -84,11 +84,11 @@ function curve(p, k, width) {
   const value = values[k + data.reach], toTheLeft = k > data.reach / 2;
   svg.append(
     say(left, height - 4, "offset k", { class: "soft" }),
-    make("line", { x1: x(k), x2: x(k), y1: y(low), y2: y(value), stroke: "var(--red)",
+    make("line", { x1: x(k), x2: x(k), y1: y(low), y2: y(value), stroke: "var(--ink)",
       "stroke-width": 1.5, "stroke-dasharray": "4 3" }),
     make("path", { d: values.map((v, i) => `${i ? "L" : "M"}${x(steps[i])} ${y(v)}`).join(""),
-      fill: "none", stroke: "var(--blue)", "stroke-width": 3, "stroke-linejoin": "round" }),
-    make("circle", { cx: x(k), cy: y(value), r: 7, fill: "var(--red)", stroke: "var(--ground)",
+      fill: "none", stroke: "var(--key)", "stroke-width": 3, "stroke-linejoin": "round" }),
+    make("circle", { cx: x(k), cy: y(value), r: 7, fill: "var(--ink)", stroke: "var(--ground)",
       "stroke-width": 2.5 }),
     say(x(k) + (toTheLeft ? -12 : 12), y(value) + (value > .9 ? 5 : -7), fixed(value), {
       "text-anchor": toTheLeft ? "end" : "start", "font-weight": 700, stroke: "var(--ground)",
@@ -101,8 +101,8 @@ function curve(p, k, width) {
 function update() {
   const p = position.value, k = offset.value, width = data.widths[model.value];
   const key = make("p", { class: "key", "aria-hidden": "true" },
-    make("span", { class: "p" }, make("b", {}, `thick hand: p = ${p}`)),
-    make("span", { class: "q" }, make("b", {}, `thin hand: p + k = ${p + k}`)),
+    make("span", { class: "p" }, make("b", {}, `thick hand: query at p = ${p}`)),
+    make("span", { class: "q" }, make("b", {}, `thin hand: key at p + k = ${p + k}`)),
     make("span", {}, "small print: positions in a full turn"));
   stage.replaceChildren(key, clocks(p, k, width), curve(p, k, width));
   const dot = product(p, p + k, width), degrees = Math.round(Math.abs(k) * 180 / Math.PI);

@@ -3,11 +3,13 @@
 Paper: section 3.5
 """
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from transformer.book.figures import COLOURS
+from transformer.book.palette import INK, PALE, ROLES, RULE
 from transformer.book.widgets.base import Explorer
 from transformer.model.positional import sinusoidal_table
 
@@ -75,7 +77,7 @@ class PositionExplorer(Explorer):
             f"either side, {far:.2f} of it {self.reach} away, and the same from every position."
         )
 
-    def payload(self) -> dict:
+    def payload(self) -> dict[str, Any]:
         """Collect ranges and the first setting.
 
         Paper: not in the paper
@@ -100,19 +102,21 @@ class PositionExplorer(Explorer):
         pairs = np.linspace(0, self.width // 2 - 1, FACES).round().astype(int)
         for place, pair in enumerate(pairs):
             axes = figure.add_subplot(grid[0, place])
-            axes.add_patch(Circle((0, 0), 1, fc="#eceff2", ec="#8a949d"))
-            for row, colour, width in (
-                (self.position, "blue", 3.5),
-                (self.position + self.offset, "vermilion", 1.8),
+            axes.add_patch(Circle((0, 0), 1, fc=PALE, ec=RULE))
+            for row, role, width in (
+                (self.position, "query", 3.5),
+                (self.position + self.offset, "key", 1.8),
             ):
                 x, y = self.table[row, 2 * pair : 2 * pair + 2]
-                axes.plot([0, 0.85 * x], [0, 0.85 * y], color=COLOURS[colour], lw=width)
+                axes.plot([0, 0.85 * x], [0, 0.85 * y], color=ROLES[role], lw=width)
             axes.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal")
             axes.set_axis_off()
-            axes.set_title(f"pair {pair}", fontsize=9, fontweight="normal", loc="center", pad=2)
+            axes.set_title(
+                f"pair {pair}", fontsize="small", fontweight="normal", loc="center", pad=2
+            )
         axes = figure.add_subplot(grid[1, :])
         steps = np.arange(-self.reach, self.reach + 1)
         products = self._products(self.position)
-        axes.plot(steps, products, color=COLOURS["blue"])
-        axes.plot(self.offset, products[self.reach + self.offset], "o", color=COLOURS["vermilion"])
+        axes.plot(steps, products, color=ROLES["key"])
+        axes.plot(self.offset, products[self.reach + self.offset], "o", color=INK)
         axes.set(xlabel="offset $k$", ylabel="dot product (share)")

@@ -41,12 +41,12 @@ function bars({ scores, weights }) {
   );
   for (let s = 0; s < S; s++) {
     const y = top + row * s, middle = y + row / 2, bold = s === best ? { "font-weight": 700 } : {};
-    const fill = s === best ? "var(--red)" : "var(--blue)";
+    const shade = { fill: "var(--key)", opacity: s === best ? 1 : .6 };
     const long = Math.log1p(Math.abs(scores[s])) / far * arm, back = scores[s] < 0;
     svg.append(
       make("rect", { x: right, y: y + 4, width: room, height: row - 8, rx: 4, fill: "var(--well)" }),
-      make("rect", { x: back ? zero - long : zero, y: y + 4, width: long, height: row - 8, rx: 3, fill }),
-      make("rect", { x: right, y: y + 4, width: room * weights[s], height: row - 8, rx: 4, fill }),
+      make("rect", { x: back ? zero - long : zero, y: y + 4, width: long, height: row - 8, rx: 3, ...shade }),
+      make("rect", { x: right, y: y + 4, width: room * weights[s], height: row - 8, rx: 4, ...shade }),
       say(0, middle, data.keys[s], bold),
       say(back ? zero - long - 5 : zero + long + 5, middle, fixed(scores[s], 1),
         { "text-anchor": back ? "end" : "start", ...bold }),
@@ -83,7 +83,7 @@ function chart() {
     say(x(i), height - bottom + 18, String(d), { "text-anchor": "middle", class: "soft" })));
   const ends = [!divide.value, divide.value].map(divided => {
     const all = data.sizes.map((_, i) => data.scores.map((_, q) => look(i, divided, q).slope));
-    const colour = divided ? "var(--blue)" : "var(--red)", here = divided === divide.value;
+    const colour = divided ? "var(--blue)" : "var(--vermilion)", here = divided === divide.value;
     const path = slopes => slopes.map((s, i) => `${i ? "L" : "M"}${x(i)} ${y(s)}`).join("");
     const middle = all.map(median), own = all.map(slopes => slopes[query.value - 1]);
     const line = { fill: "none", stroke: colour, "stroke-linejoin": "round" };

@@ -4,6 +4,7 @@ Paper: section 3.2.1, footnote 4
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from transformer.book.figures import COLOURS
+from transformer.book.palette import COLOURS
 from transformer.book.widgets.base import Explorer
 
 
@@ -69,7 +70,9 @@ class SoftmaxExplorer(Explorer):
         default = [f"key {i + 1}" for i in range(len(keys))]
         self.labels = default if labels is None else list(labels)
         if len(self.labels) != len(keys):
-            raise ValueError(f"labels must be {len(keys)}, one for each key, got {len(labels)}")
+            raise ValueError(
+                f"labels must be {len(keys)}, one for each key, got {len(self.labels)}"
+            )
         self.first, self.divide = self.sizes.index(d_k), divide
         # dot products, (Q, sizes, S), undivided, for each length
         self.scores = torch.stack(
@@ -128,7 +131,7 @@ class SoftmaxExplorer(Explorer):
             f"{' and, '.join(parts)}."
         )
 
-    def payload(self) -> dict:
+    def payload(self) -> dict[str, Any]:
         """Collect labels, scores and the first setting.
 
         Paper: not in the paper
@@ -161,5 +164,5 @@ class SoftmaxExplorer(Explorer):
         left.set(xlim=(0, 1), xlabel=f"weight, $d_k$ = {d}", ylim=(len(place) - 0.4, -0.6))
         left.set_title("Weights of a query")
         right.set(xscale="log", ylim=(0, 0.5), xlabel="$d_k$")
-        right.set_title(f"Slope, median of {len(self.scores)} queries")
+        right.set_title("Slope, median")
         left.legend()

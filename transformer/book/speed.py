@@ -1,0 +1,174 @@
+"""The speed page: prose written on the page, tables from the record of ``make bench``.
+
+What ``<!-- speed NAME -->`` opens and ``<!-- end speed -->`` closes is the table of that name, and
+is written anew from the record.
+
+Paper: not in the paper: it compares programs
+"""
+
+import json
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.book.tables import Table, significant
+from transformer.experiments.table_3 import STUDIES
+
+#: What ``make bench`` writes.
+RECORD = STUDIES / "speed.json"
+_EXPORT = STUDIES / "export.json"  # what tools/record_export.py writes
+
+_BLOCK = re.compile(r"<!-- speed ([\w-]+) -->.*?<!-- end speed -->", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One program in one table.
+
+    Args:
+        name: of the program.
+        median: of its speed over the rounds, units a second (or MiB, for memory).
+        ratio: median over the rounds of the first program's speed divided by this one's.
+        least: the smallest of these ratios.
+        most: the largest.
+
+    Paper: not in the paper
+    """
+
+    name: str
+    median: float
+    ratio: float
+    least: float
+    most: float
+
+
+def summarise(speed: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
+    """Compare all programs with the first, round by round.
+
+    Args:
+        speed: for each program a number for each round, of the same rounds.
+
+    Returns:
+        The fields of a :class:`Row` for each, in order.
+
+    Raises:
+        ValueError: if a program took part in fewer rounds than another.
+
+    Paper: not in the paper
+    """
+    first, *_ = speed.values()
+    rows = []
+    for name, values in speed.items():
+        ratios = [ours / theirs for ours, theirs in zip(first, values, strict=True)]
+        row = Row(
+            name, statistics.median(values), statistics.median(ratios), min(ratios), max(ratios)
+        )
+        rows.append(asdict(row))
+    return rows
+
+
+def speed_table(unit: str, rows: Sequence[Row]) -> Table:
+    """The table of one comparison.
+
+    Args:
+        unit: what is counted; "MiB" counts memory, of which less is better.
+        rows: the programs, the one that is compared with the others first.
+
+    Paper: not in the paper
+    """
+    first = rows[0].name
+    memory = unit == "MiB"
+    header = ["", unit if memory else f"{unit} a second", f"{first} against it", "range"]
+    cells = []
+    for row in rows:
+        itself = row.name == first
+        ratio = "" if itself else f"{row.ratio:.2f}"
+        spread = "" if itself or row.least == row.most else f"{row.least:.2f} to {row.most:.2f}"
+        cells.append([row.name, significant(row.median, 3), ratio, spread])
+    return Table(header, cells)
+
+
+def recorded_speed(path: Path = RECORD) -> dict[str, Any]:
+    """Read the record: ``environment``, ``command`` and ``tables`` by name.
+
+    Raises:
+        FileNotFoundError: if nothing was recorded.
+
+    Paper: not in the paper
+    """
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record
+
+
+def ratio(record: Mapping[str, Any], table: str, name: str) -> float:
+    """How many times as fast the first program of a table is as another.
+
+    Args:
+        record: from :func:`recorded_speed`.
+        table: its name.
+        name: of the other program.
+
+    Raises:
+        KeyError: if there is no such table or program.
+
+    Paper: not in the paper
+    """
+    rows = {row["name"]: row for row in record["tables"][table]["rows"]}
+    return float(rows[name]["ratio"])
+
+
+def fill_in(page: str, record: Mapping[str, Any]) -> str:
+    """Write the tables into the page, whatever stood there.
+
+    Args:
+        page: in Markdown, with its markers.
+        record: from :func:`recorded_speed`.
+
+    Returns:
+        The page; filling it in again changes nothing.
+
+    Raises:
+        ValueError: if a marker names no recorded table.
+
+    Paper: not in the paper
+    """
+
+    def block(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name == "machine":
+            text = _machine(record) + "\n"
+        elif name == "export":
+            text = _export(json.loads(_EXPORT.read_text(encoding="utf-8"))).markdown()
+        elif name in record["tables"]:
+            found = record["tables"][name]
+            rows = [Row(**row) for row in found["rows"]]
+            text = f"**{found['title']}**\n\n{speed_table(found['unit'], rows).markdown()}"
+        else:
+            raise ValueError(f"no recorded table {name!r}: {', '.join(record['tables'])}")
+        return f"<!-- speed {name} -->\n{text}<!-- end speed -->"
+
+    return _BLOCK.sub(block, page)
+
+
+def _machine(record: Mapping[str, Any]) -> str:
+    environment = record["environment"]
+    hardware, libraries = environment["hardware"], environment["libraries"]
+    return (
+        f"{hardware['cpu']}, {hardware['cores']} cores; Python {environment['python']}, "
+        f"PyTorch {libraries['torch']}; code {environment['code']}; `{record['command']}`."
+    )
+
+
+def _export(record: Mapping[str, Any]) -> Table:
+    """BLEU of the exported model by search, and how many translations stayed the same."""
+    pairs = record["pairs"]
+    header = ["search", "BLEU here", "float32 there", "int8 there", f"of {pairs} as here"]
+    rows = []
+    for search, found in record["searches"].items():
+        scores = [f"{found[kind]['bleu']:.2f}" for kind in ("ours", "float32", "int8")]
+        equal = f"float32 {found['float32']['equal']}, int8 {found['int8']['equal']}"
+        rows.append([search, *scores, equal])
+    return Table(header, rows)

@@ -1,0 +1,194 @@
+"""Token ids on disk: a text that is larger than the memory is encoded once and then mapped.
+
+A folder of the cache holds the ids of both sides one after the other, where each sentence ends,
+and a header. It is made under another name and renamed when it is whole, so that a folder that
+exists can be used, whenever the program was stopped.
+
+Paper: not in the paper
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+
+from transformer.data.batching import (
+    ByLength,
+    EncodedPairs,
+    Sentences,
+    encoded_chunks,
+    ids_checksum,
+)
+from transformer.data.local import cache_directory
+from transformer.data.parallel import StreamedSplit
+from transformer.data.tokenizer import Tokenizer
+
+_HEADER = "header.json"
+_SIDES = ("source", "target")
+_FORMAT = 1
+
+
+def cached_pairs(
+    tokenizer: Tokenizer, text: StreamedSplit, cache: Path | str | None = None
+) -> EncodedPairs:
+    """Encode a text once, and map its ids from disk from then on.
+
+    Memory stays constant: the text is read, encoded and written a few pairs at a time. Several
+    processes may ask at once, also on one shared disk; one of them encodes, the others wait.
+
+    Args:
+        tokenizer: The joint tokenizer.
+        text: Pairs of text. Another text, by its identity, and another tokenizer have ids of
+            their own.
+        cache: Folder of all cached texts; None for ``tokens`` in
+            :func:`~transformer.data.local.cache_directory`.
+
+    Returns:
+        The pairs as ids, as :func:`~transformer.data.batching.encode_pairs` gives them. An id
+        takes 2 bytes if the vocabulary has at most 65,536 tokens, or else 4.
+
+    Raises:
+        ValueError: If the text cannot be read; the cache is then as before.
+        OSError: If the ids cannot be written; the cache is then as before.
+
+    Paper: section 5.1
+    """
+    content = f"{_FORMAT} {text.identity} {tokenizer.to_json()}"
+    folder = _cache(cache) / sha256(content.encode()).hexdigest()[:32]
+    found = _map(folder)
+    if found is None:
+        with _alone(folder) as unfinished:
+            if (found := _map(folder)) is None:
+                _write(tokenizer, text, unfinished)
+                shutil.rmtree(folder, ignore_errors=True)  # of which something is missing
+                os.replace(unfinished, folder)
+                found = _map(folder)
+    assert found is not None  # it was written just now
+    return found
+
+
+def cached_tokenizer(
+    text: StreamedSplit, vocab_size: int, cache: Path | str | None = None
+) -> Tokenizer:
+    """Learn a tokenizer from a text once, and read it from disk from then on.
+
+    Args:
+        text: Pairs of text; both sides are learned from.
+        vocab_size: As for :meth:`Tokenizer.train <transformer.data.tokenizer.Tokenizer.train>`.
+        cache: As for :func:`cached_pairs`.
+
+    Raises:
+        ValueError: If the text cannot be read, or supports no vocabulary of that size.
+        OSError: If the tokenizer cannot be written.
+
+    Paper: section 5.1
+    """
+    content = f"{_FORMAT} {text.identity} {vocab_size}"
+    file = _cache(cache) / f"{sha256(content.encode()).hexdigest()[:32]}.json"
+    if not file.is_file():
+        with _alone(file):
+            if not file.is_file():
+                Tokenizer.train(chain.from_iterable(text), vocab_size).save(file)
+    return Tokenizer.load(file)
+
+
+def _cache(named: Path | str | None) -> Path:
+    return cache_directory() / "tokens" if named is None else Path(named)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[Path]:
+    """Keep other processes from making the same; give the name of a folder to make it in."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A lock of the operating system: a killed process holds none.
+        with FileLock(path.with_name(f".{path.name}.lock")):
+            shutil.rmtree(unfinished, ignore_errors=True)  # what a killed process had begun
+            try:
+                yield unfinished
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+    except OSError as error:
+        if not str(error.filename or path).startswith(str(path.parent)):  # of the text
+            raise
+        reason = error.strerror or error
+        advice = "make room, or name another folder in XDG_CACHE_HOME"
+        raise OSError(f"cannot write {path}: {reason}; {advice}") from error
+
+
+def _write(tokenizer: Tokenizer, text: StreamedSplit, folder: Path) -> None:
+    folder.mkdir()
+    dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.int32)
+    pairs, tokens = 0, [0, 0]
+    with ExitStack() as stack:
+        ids, offsets = (
+            [stack.enter_context(open(folder / f"{side}.{kind}", "wb")) for side in _SIDES]
+            for kind in ("ids", "offsets")
+        )
+        for file in offsets:
+            np.zeros(1, np.int64).tofile(file)
+        for chunk in encoded_chunks(tokenizer, text):
+            pairs += len(chunk[0][1])
+            for i, (found, ends) in enumerate(chunk):
+                found.astype(dtype).tofile(ids[i])
+                ends.tofile(offsets[i])
+                tokens[i] = int(ends[-1])
+        for file in (*ids, *offsets):
+            file.flush()
+            os.fsync(file.fileno())
+    checksum = 0
+    for side in _SIDES:  # read, not mapped: what is mapped counts as memory
+        with open(folder / f"{side}.ids", "rb") as written:
+            while len(block := np.fromfile(written, dtype, 1 << 20)):
+                checksum = ids_checksum([block], checksum)
+    header = dict(pairs=pairs, tokens=tokens, dtype=dtype.name, checksum=checksum)
+    header |= dict(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id)
+    for name, array in _open(folder, header).by_length._asdict().items():
+        with open(folder / f"{name}.by-length", "wb") as file:
+            array.tofile(file)
+    (folder / _HEADER).write_text(json.dumps(header), encoding="utf-8")
+
+
+def _map(folder: Path) -> EncodedPairs | None:
+    """Map what is in a folder; None if something is missing."""
+    try:
+        header = json.loads((folder / _HEADER).read_text(encoding="utf-8"))
+        found, pairs = _open(folder, header), header["pairs"]
+        by_length = ByLength(
+            *(
+                _open_array(folder / f"{name}.by-length", dtype, pairs)
+                for name, dtype in (("rows", np.int64), ("source", np.int32), ("target", np.int32))
+            )
+        )
+    except (OSError, ValueError, KeyError):
+        return None
+    # Cached properties: known already.
+    found.__dict__.update(checksum=header["checksum"], by_length=by_length)
+    return found
+
+
+def _open(folder: Path, header: dict[str, Any]) -> EncodedPairs:
+    source, target = (
+        Sentences(
+            _open_array(folder / f"{name}.ids", header["dtype"], tokens),
+            _open_array(folder / f"{name}.offsets", np.int64, header["pairs"] + 1),
+        )
+        for name, tokens in zip(_SIDES, header["tokens"], strict=True)
+    )
+    return EncodedPairs(source, target, header["pad_id"], header["bos_id"])
+
+
+def _open_array(path: Path, dtype: str | type, size: int) -> np.ndarray:
+    mapped = np.memmap(path, dtype, "r")
+    if len(mapped) != size:
+        raise ValueError(f"{path} has {len(mapped)} entries, not {size}")
+    return np.asarray(mapped)

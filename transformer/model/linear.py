@@ -1,0 +1,109 @@
+"""The matrix product of a linear layer, by the faster of PyTorch's two libraries.
+
+On a CPU PyTorch multiplies float32 matrices with MKL, and MKL leaves the 512-bit units of an AMD
+processor idle. oneDNN, which PyTorch carries as well, uses them and needs about half the time.
+Everywhere else, and wherever PyTorch looks into the product (compiling, exporting, counting), it
+is ``F.linear``. Both sum in float32, in another order. ``torch.backends.mkldnn.flags(enabled=
+False)`` asks for ``F.linear`` everywhere.
+
+Paper: not in the paper; sections 3.2.2, 3.3 and 3.4 have the products
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+# With fewer rows the weights' way from memory decides, and MKL has the shorter one.
+_FEWEST_ROWS = 16
+
+
+def linear(
+    x: Float[Tensor, "*batch features"],
+    weight: Float[Tensor, "out features"],
+    bias: Float[Tensor, " out"] | None = None,
+) -> Float[Tensor, "*batch out"]:
+    """Compute x W^T + b.
+
+    Args:
+        x: one row vector for each position.
+        weight: W.
+        bias: b; None for zero.
+
+    Paper: sections 3.2.2, 3.3 and 3.4
+    """
+    if _HAS_IDLE_UNITS and _is_plain(x, weight):
+        if torch.is_grad_enabled():
+            return _OneDnnLinear.apply(x, weight, bias)
+        return _multiply(x, weight, bias)
+    return F.linear(x, weight, bias)
+
+
+class Linear(nn.Linear):
+    """``nn.Linear`` whose product is :func:`linear`.
+
+    Paper: sections 3.2.2, 3.3 and 3.4
+    """
+
+    def forward(self, x: Float[Tensor, "*batch features"]) -> Float[Tensor, "*batch out"]:
+        """Compute x W^T + b.
+
+        Paper: sections 3.2.2, 3.3 and 3.4
+        """
+        return linear(x, self.weight, self.bias)
+
+
+class _OneDnnLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return _multiply(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        wanted_x, wanted_weight, wanted_bias = ctx.needs_input_grad
+        rows = gradient.flatten(0, -2)
+        return (
+            linear(gradient, weight.t()) if wanted_x else None,
+            linear(rows.t(), x.flatten(0, -2).t()) if wanted_weight else None,
+            rows.sum(0) if wanted_bias else None,
+        )
+
+
+def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+def _is_plain(x: Tensor, weight: Tensor) -> bool:
+    """Whether nobody looks into the product, and it is of float32 rows enough on a CPU."""
+    return (
+        not torch.compiler.is_compiling()
+        and not torch._C._is_torch_function_mode_enabled()
+        and not torch._C._are_functorch_transforms_active()
+        and not torch._C._len_torch_dispatch_stack()
+        and torch.backends.mkldnn.enabled
+        and not torch.is_autocast_enabled("cpu")
+        and x.device.type == "cpu"
+        and x.dtype == weight.dtype == torch.float32
+        and x.dim() > 1
+        and x.numel() >= _FEWEST_ROWS * x.size(-1) > 0
+    )
+
+
+def _has_idle_units() -> bool:
+    """Whether this is an AMD processor with 512-bit units, and oneDNN is there to use them."""
+    cpu = Path("/proc/cpuinfo")
+    return (
+        torch.backends.mkldnn.is_available()
+        and torch.backends.cpu.get_cpu_capability() == "AVX512"
+        and cpu.exists()
+        and "AuthenticAMD" in cpu.read_text()[:1000]
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    )
+
+
+_HAS_IDLE_UNITS = _has_idle_units()
