@@ -20,7 +20,7 @@ SOURCES := $(shell find book/. notebooks/. transformer/. \
 export OMP_NUM_THREADS ?= 1
 unexport MPLBACKEND
 
-.PHONY: help book test unit notebooks verify smoke check browser pdf environments lint links bench gpu table3 clean
+.PHONY: help book test unit notebooks verify smoke check browser pdf environments lint links fuzz bench gpu table3 clean
 
 help:
 	@echo "make book       build the book and say where to open it"
@@ -35,7 +35,8 @@ help:
 	@echo "make environments  try other versions of Python, the oldest and newest torch: PYTHONS=3.12"
 	@echo "make lint       ruff and mypy: style, form, types"
 	@echo "make links      ask every outside link of the book whether it is still there"
-	@echo "make bench      compare the speed with two peers (installs transformers)"
+	@echo "make fuzz       feed the readers of files with damaged ones: SECONDS=60 for each"
+	@echo "make bench      compare the speed with the peers (installs them) and record it"
 	@echo "make gpu        record the runs that are missing or stale, best first: MINUTES=25 JOBS=4"
 	@echo "                DATA_DIR=... PRESETS=\"...\" SEEDS=\"1 2\"; LIST=1 only shows the plan"
 	@echo "make table3     record every row of Table 3, at a size for this machine: MINUTES=25"
@@ -104,6 +105,15 @@ lint: $(INSTALLED)
 
 links: $(INSTALLED)
 	$(BIN)/jupyter-book build . --builder linkcheck --path-output _build/links
+
+# What a reader does with bytes that nobody thought of. One that breaks ends this with an error.
+SECONDS ?= 60
+READERS := tokenizer configuration trees weights checkpoint state lines pairs gzip settings
+fuzz: $(INSTALLED)
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[fuzz]"
+	for reader in $(READERS); do \
+		$(PY) tests/fuzz/fuzz_readers.py $$reader -max_total_time=$(SECONDS) -rss_limit_mb=3000 \
+			-verbosity=0 || exit 1; done
 
 bench: $(INSTALLED)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[bench]"

@@ -4,9 +4,9 @@
     python tools/record_scale.py --pairs 100_000 --output /tmp/scale.json
 
 The text is made from the sentences that come with the package: each line joins two of them, drawn
-at random. Each stage runs in a process of its own,
-on one thread, which says its seconds and the most memory that it held. The record is
-transformer/experiments/studies/scale.json. Ten million pairs take 20 minutes and 5 GB of disk.
+at random. Each stage runs in a process of its own, on one thread, which says its seconds and the
+most memory that it held. The record is transformer/experiments/studies/scale.json. Ten million
+pairs take half an hour of one core and 4 GB of disk.
 """
 
 import argparse

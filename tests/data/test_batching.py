@@ -168,7 +168,7 @@ def test_encoding_in_chunks_changes_nothing(monkeypatch):
     texts = [f"Satz {i}." for i in range(10)]
     tokenizer = Tokenizer.train(texts, 260)
     whole = encode_pairs(tokenizer, Split(texts, texts))
-    monkeypatch.setattr("transformer.data.batching._CHUNK", 3)
+    monkeypatch.setattr("transformer.data.encoded._CHUNK", 3)
     chunks = encode_pairs(tokenizer, Split(texts, texts))
     assert np.array_equal(whole.source.ids, chunks.source.ids)
     assert np.array_equal(whole.target.offsets, chunks.target.offsets)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transformer.data import batching
+from transformer.data import encoded
 from transformer.data.batching import TokenBatches, encode_pairs
 from transformer.data.corpora import corpus_from_files
 from transformer.data.parallel import load_parallel_files, stream_parallel_files
@@ -67,7 +67,7 @@ def test_streamed_and_cached_is_what_is_read_into_memory(
         assert list(text) == list(split)
     assert (text.source, text.target) == (split.source, split.target)
     assert list(text.first(3)) == list(split.first(3)) == list(split)[:3]
-    monkeypatch.setattr(batching, "_CHUNK", 4)
+    monkeypatch.setattr(encoded, "_CHUNK", 4)
     for _ in range(2):  # made, then found
         assert_same_pairs(cached_pairs(tokenizer, text, tmp_path), encode_pairs(tokenizer, split))
 
@@ -174,7 +174,7 @@ def test_files_with_validation_files_stay_on_disk(files, monkeypatch):
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from transformer.data import batching, token_cache
+from transformer.data import encoded, token_cache
 from transformer.data.parallel import stream_parallel_files
 from transformer.data.tokenizer import Tokenizer
 
@@ -182,7 +182,7 @@ def peak():
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
-batching._CHUNK = 1000
+encoded._CHUNK = 1000
 Tokenizer.encode_batch = lambda self, texts: [[7] * 200 for _ in texts]
 tokenizer, folder = Tokenizer.load(sys.argv[1]), Path(sys.argv[2])
 if sys.argv[3] == "kill":

@@ -99,7 +99,7 @@ def test_whoever_looks_into_the_product_sees_it(calls):
     jacobian = torch.func.jacrev(lambda row: linear(row, weight).sum(0))(x)
     torch.testing.assert_close(jacobian[:, 3], weight)
     layer = Linear(32, 24)
-    graph = torch.export.export(layer, (x,)).graph_module
+    graph = torch.export.export(layer, (x,), strict=False).graph_module
     assert "linear" in str(graph.code) and "mkldnn" not in str(graph.code)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
-from transformer.data.batching import (
+from transformer.data.encoded import (
     ByLength,
     EncodedPairs,
     Sentences,
@@ -52,7 +52,7 @@ def cached_pairs(
             :func:`~transformer.data.local.cache_directory`.
 
     Returns:
-        The pairs as ids, as :func:`~transformer.data.batching.encode_pairs` gives them. An id
+        The pairs as ids, as :func:`~transformer.data.encoded.encode_pairs` gives them. An id
         takes 2 bytes if the vocabulary has at most 65,536 tokens, or else 4.
 
     Raises:

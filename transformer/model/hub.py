@@ -77,7 +77,8 @@ class HubModel(
             _require_types(options.get("config"))
             if strict:
                 _require_fitting(cls, options.get("config"), _weight_file(options))
-            return super()._from_pretrained(strict=strict, **options)
+            # Older versions of huggingface_hub leave the model in training mode.
+            return super()._from_pretrained(strict=strict, **options).eval()
         except (RuntimeError, TypeError, KeyError, OverflowError, SafetensorError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(
