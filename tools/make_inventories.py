@@ -25,6 +25,7 @@ TORCH = [
     ("torch.nn.modules.module.Module", "class", "generated/torch.nn.Module.html#torch.nn.Module"),
     ("torch.nn.MultiheadAttention", "class", "generated/torch.nn.MultiheadAttention.html#$"),
     ("torch.nn.Transformer", "class", "generated/torch.nn.Transformer.html#$"),
+    ("torch.optim.optimizer.Optimizer", "class", "optim.html#torch.optim.Optimizer"),
     # the same classes under the names of the modules that define them
     (
         "torch.nn.modules.transformer.Transformer",
@@ -59,6 +60,7 @@ PYTHON = [
     ("collections.abc.Sequence", "class", "library/collections.abc.html#$"),
     ("collections.Counter", "class", "library/collections.html#$"),
     ("contextlib.AbstractContextManager", "class", "library/contextlib.html#$"),
+    ("io.BufferedIOBase", "class", "library/io.html#$"),
     ("pathlib.Path", "class", "library/pathlib.html#$"),
 ]
 
@@ -84,7 +86,7 @@ MATPLOTLIB = [
 ]
 JAXTYPING = [
     (f"jaxtyping.{name}", "class", "api/array/#dtype")
-    for name in ("Bool", "Float", "Int", "Int32", "Int64", "UInt8")
+    for name in ("Bool", "Float", "Int", "Int32", "Int64", "UInt8", "UInt16")
 ]
 HUGGING_FACE = [("tokenizers.Tokenizer", "class", "tokenizers/api/tokenizer#$")]
 

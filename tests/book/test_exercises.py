@@ -55,6 +55,15 @@ NO_FUNCTIONS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def as_it_was():
+    """What a chapter switches for itself, such as gradients, holds in that chapter only."""
+    gradients, threads = torch.is_grad_enabled(), torch.get_num_threads()
+    yield
+    torch.set_grad_enabled(gradients)
+    torch.set_num_threads(threads)
+
+
 # --- as they are stored ---------------------------------------------------------------------
 
 

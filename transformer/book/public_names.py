@@ -16,7 +16,19 @@ from transformer.book.source import ROOT
 
 # Explained by ``transformer --help``.
 _LEFT_OUT = ("cli",)
-_SHAPED = {"Bool", "Float", "Inexact", "Int", "Int32", "Int64", "Num", "Real", "Shaped", "UInt"}
+_SHAPED = {
+    "Bool",
+    "Float",
+    "Inexact",
+    "Int",
+    "Int32",
+    "Int64",
+    "Num",
+    "Real",
+    "Shaped",
+    "UInt",
+    "UInt16",
+}
 _TENSORS = {"Tensor", "ndarray"}
 # Weights by name have the model's shapes, a function's are those of its arguments, and a type
 # that is compared with has none.

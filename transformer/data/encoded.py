@@ -96,7 +96,7 @@ class EncodedPairs:
 
     @cached_property
     def checksum(self) -> int:
-        """CRC-32 of all ids, source before target: equal for equal text and tokenizer.
+        """CRC-32 of all ids, source before target; equal for equal text and tokenizer.
 
         Paper: not in the paper; a run must go on with the text that it began with.
         """

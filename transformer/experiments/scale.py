@@ -25,7 +25,7 @@ UTILISATION = 0.35
 #: Tokens of a sentence of the news text that the paper trained on, on either side.
 SENTENCE = 26
 
-#: Bytes of the token cache for a pair, beside 2 for each token: where its sentences end, its place
+#: Bytes of the token cache for a pair, beside 2 for each token; where its sentences end, its place
 #: in the order of lengths, and the two lengths.
 BYTES_A_PAIR = 2 * 8 + 8 + 2 * 4
 

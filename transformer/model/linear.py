@@ -85,7 +85,7 @@ def _is_plain(x: Tensor, weight: Tensor) -> bool:
         and not torch._C._is_torch_function_mode_enabled()
         and not torch._C._are_functorch_transforms_active()
         and not torch._C._len_torch_dispatch_stack()
-        and torch.backends.mkldnn.enabled
+        and bool(torch.backends.mkldnn.enabled)
         and not torch.is_autocast_enabled("cpu")
         and x.device.type == "cpu"
         and x.dtype == weight.dtype == torch.float32
