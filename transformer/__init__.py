@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 _PYTHON = (3, 11)
 _NEEDS = (
     "accelerate",
+    "filelock",
     "huggingface_hub",
     "jaxtyping",
     "matplotlib",
