@@ -40,9 +40,9 @@ def test_ratios_are_taken_within_a_round_and_not_between_medians():
 def test_a_table_compares_the_first_with_the_others():
     rows = [Row("a", 30.0, 1.0, 1.0, 1.0), Row("b", 10.0, 3.0, 2.5, 3.5)]
     table = speed_table("tokens", rows)
-    assert table.header == ["", "tokens a second", "a against it", "range"]
+    assert table.header == ["", "tokens a second", "a: times its speed", "range"]
     assert table.rows == [["a", "30.0", "", ""], ["b", "10.0", "3.00", "2.50 to 3.50"]]
-    assert speed_table("MiB", rows).header[1] == "MiB"
+    assert speed_table("MiB", rows).header[1:3] == ["MiB", "a: times its memory"]
 
 
 def test_the_record_comes_from_a_whole_run_of_committed_code(record):

@@ -81,7 +81,8 @@ def speed_table(unit: str, rows: Sequence[Row]) -> Table:
     """
     first = rows[0].name
     memory = unit == "MiB"
-    header = ["", unit if memory else f"{unit} a second", f"{first} against it", "range"]
+    times = "times its memory" if memory else "times its speed"
+    header = ["", unit if memory else f"{unit} a second", f"{first}: {times}", "range"]
     cells = []
     for row in rows:
         itself = row.name == first
