@@ -1,8 +1,9 @@
 """A progress bar for cells that take their time, where somebody is there to see it.
 
 In a notebook that a reader runs, a loop over :func:`progress` shows a bar once it has lasted a
-second, and takes it away at the end. Loops inside loops share one bar. Elsewhere, and where a tool
-executes the notebook, nothing is shown, so that stored outputs stay what the code printed.
+second, and takes it away at the end. Loops inside loops share one bar, where tqdm in a notebook
+without widgets writes a line for each. Elsewhere, and where a tool executes the notebook, nothing
+is shown, so that stored outputs stay what the code printed.
 
 Paper: not in the paper
 """
