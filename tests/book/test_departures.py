@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
-from transformer.book.departures import describe_effect, fill_in, marked
+from transformer.book.departures import describe_effect, measurements
+from transformer.book.markers import fill_in, marked
 from transformer.experiments.choices import CHOICES, Effect, recorded_effects
 
 PAGE = Path(__file__).parents[2] / "book" / "departures.md"
@@ -14,24 +13,12 @@ WORSE = Effect("glorot-init", (-0.5, -0.7), (-2.0, -4.0), 100, 0.1)
 
 def test_the_page_holds_what_the_record_says():
     page = PAGE.read_text(encoding="utf-8")
-    assert fill_in(page, recorded_effects()) == page
+    assert fill_in(page, "choice", measurements(recorded_effects())) == page
 
 
 def test_every_choice_that_the_paper_leaves_open_stands_in_the_ledger():
     is_open = {name for name, choice in CHOICES.items() if choice.group == "open"} - {"base"}
-    assert set(marked(PAGE.read_text(encoding="utf-8"))) == is_open
-
-
-def test_a_cell_is_written_anew_and_only_the_cell():
-    page = (
-        "* - Here\n  - <!-- choice glorot-init -->old\n    text<!-- end -->\n* - <!-- other -->\n"
-    )
-    filled = fill_in(page, {"glorot-init": WORSE})
-    assert filled.startswith("* - Here\n  - <!-- choice glorot-init -->-0.60 nats")
-    assert filled.endswith("<!-- end -->\n* - <!-- other -->\n") and "old" not in filled
-    assert fill_in(filled, {"glorot-init": WORSE}) == filled
-    with pytest.raises(ValueError, match="no recorded choice 'glorot-init'; recorded are norm"):
-        fill_in(page, {"norm": WORSE})
+    assert set(marked(PAGE.read_text(encoding="utf-8"), "choice")) == is_open
 
 
 def test_a_description_gives_mean_range_and_seeds():

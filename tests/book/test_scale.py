@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from transformer.book.scale import figures, fill_in, marked
+from transformer.book.markers import fill_in, marked
+from transformer.book.scale import figures
 from transformer.experiments import scale
 from transformer.experiments.presets import get_preset
 
@@ -13,16 +14,8 @@ PAGE = Path(__file__).parents[2] / "book" / "scale.md"
 
 def test_the_page_holds_what_is_worked_out_and_all_of_it():
     page, values = PAGE.read_text(encoding="utf-8"), figures()
-    assert fill_in(page, values) == page
-    assert set(marked(page)) == set(values)
-
-
-def test_a_figure_is_written_anew_and_only_the_figure():
-    page = "a <!-- figure sum -->3\n4<!-- end --> b <!-- other -->"
-    filled = fill_in(page, {"sum": "7"})
-    assert filled == "a <!-- figure sum -->7<!-- end --> b <!-- other -->"
-    with pytest.raises(ValueError, match="no figure 'sum'; there are total"):
-        fill_in(page, {"total": "7"})
+    assert fill_in(page, "figure", values) == page
+    assert set(marked(page, "figure")) == set(values)
 
 
 def test_the_paper_s_runs_on_paper():

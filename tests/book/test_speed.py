@@ -1,12 +1,12 @@
 """The speed page: its tables are the record's, and nothing in its prose contradicts them."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
-from transformer.book.speed import Row, fill_in, ratio, recorded_speed, speed_table, summarise
+from transformer.book.markers import fill_in, marked
+from transformer.book.speed import Row, blocks, ratio, recorded_speed, speed_table, summarise
 
 PAGE = Path(__file__).parents[2] / "book" / "speed.md"
 OURS = "this package"
@@ -19,14 +19,8 @@ def record():
 
 def test_the_page_shows_the_record_and_all_of_it(record):
     page = PAGE.read_text(encoding="utf-8")
-    assert fill_in(page, record) == page
-    shown = set(re.findall(r"<!-- speed ([\w-]+) -->", page))
-    assert shown == {*record["tables"], "machine", "export"}
-
-
-def test_a_marker_without_a_record_is_an_error(record):
-    with pytest.raises(ValueError, match="no recorded table 'lightning'"):
-        fill_in("<!-- speed lightning --><!-- end speed -->", record)
+    assert fill_in(page, "speed", blocks(record)) == page
+    assert set(marked(page, "speed")) == {*record["tables"], "machine", "export"}
 
 
 def test_ratios_are_taken_within_a_round_and_not_between_medians():

@@ -6,12 +6,9 @@ name measured, and is written anew from the record.
 Paper: not in the paper: where the package differs from it
 """
 
-import re
 from collections.abc import Mapping
 
 from transformer.experiments.choices import Effect
-
-_CELL = re.compile(r"<!-- choice ([\w-]+) -->.*?<!-- end -->", re.DOTALL)
 
 _CHAPTER = "../notebooks/21_left_out.ipynb"
 
@@ -39,37 +36,12 @@ def describe_effect(effect: Effect) -> str:
     return f"{gains}: [{effect.verdict}]({_CHAPTER})"
 
 
-def fill_in(page: str, effects: Mapping[str, Effect]) -> str:
-    """Write the measurements into the page, whatever stood there.
+def measurements(effects: Mapping[str, Effect]) -> dict[str, str]:
+    """What the page says of each choice, by its name.
 
     Args:
-        page: in Markdown, with its markers.
-        effects: by the names that the markers use.
-
-    Returns:
-        The page; filling it in again changes nothing.
-
-    Raises:
-        ValueError: if a marker names no recorded choice.
+        effects: by the names that the markers of kind "choice" use.
 
     Paper: not in the paper
     """
-
-    def cell(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name not in effects:
-            raise ValueError(f"no recorded choice {name!r}; recorded are {', '.join(effects)}")
-        return f"<!-- choice {name} -->{describe_effect(effects[name])}<!-- end -->"
-
-    return _CELL.sub(cell, page)
-
-
-def marked(page: str) -> list[str]:
-    """List the choices that a page gives the measurement of, in its order.
-
-    Args:
-        page: in Markdown.
-
-    Paper: not in the paper
-    """
-    return _CELL.findall(page)
+    return {name: describe_effect(effect) for name, effect in effects.items()}

@@ -5,8 +5,6 @@ What ``<!-- figure NAME -->`` opens and ``<!-- end -->`` closes is written anew.
 Paper: not in the paper
 """
 
-import re
-from collections.abc import Mapping
 from typing import Any
 
 from transformer.experiments import scale
@@ -14,8 +12,6 @@ from transformer.experiments.cost import hardware_flops
 from transformer.experiments.presets import get_preset
 from transformer.experiments.record import read_record
 from transformer.experiments.requirements import duration, size
-
-_FIGURE = re.compile(r"<!-- figure ([\w-]+) -->.*?<!-- end -->", re.DOTALL)
 
 
 def figures() -> dict[str, str]:
@@ -99,42 +95,6 @@ _MEASURED: dict[str, Any] = {
     "Start again, to the first batch": _stage("start_again", "cpu_seconds"),
     "Memory then, mapped files included": _memory("start_again"),
 }
-
-
-def fill_in(page: str, values: Mapping[str, str]) -> str:
-    """Write the figures into the page, whatever stood there.
-
-    Args:
-        page: in Markdown, with its markers.
-        values: by the names that the markers use.
-
-    Returns:
-        The page; filling it in again changes nothing.
-
-    Raises:
-        ValueError: if a marker names no figure.
-
-    Paper: not in the paper
-    """
-
-    def cell(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name not in values:
-            raise ValueError(f"no figure {name!r}; there are {', '.join(values)}")
-        return f"<!-- figure {name} -->{values[name]}<!-- end -->"
-
-    return _FIGURE.sub(cell, page)
-
-
-def marked(page: str) -> list[str]:
-    """List the figures that a page has, in its order.
-
-    Args:
-        page: in Markdown.
-
-    Paper: not in the paper
-    """
-    return _FIGURE.findall(page)
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:

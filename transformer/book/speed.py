@@ -1,13 +1,9 @@
 """The speed page: prose written on the page, tables from the record of ``make bench``.
 
-What ``<!-- speed NAME -->`` opens and ``<!-- end speed -->`` closes is the table of that name, and
-is written anew from the record.
-
 Paper: not in the paper: it compares programs
 """
 
 import json
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,8 +16,6 @@ from transformer.experiments.table_3 import STUDIES
 #: What ``make bench`` writes.
 RECORD = STUDIES / "speed.json"
 _EXPORT = STUDIES / "export.json"  # what tools/record_export.py writes
-
-_BLOCK = re.compile(r"<!-- speed ([\w-]+) -->.*?<!-- end speed -->", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -121,37 +115,27 @@ def ratio(record: Mapping[str, Any], table: str, name: str) -> float:
     return float(rows[name]["ratio"])
 
 
-def fill_in(page: str, record: Mapping[str, Any]) -> str:
-    """Write the tables into the page, whatever stood there.
+def blocks(record: Mapping[str, Any]) -> dict[str, str]:
+    """What the page shows, by the names that its markers of kind "speed" use.
 
     Args:
-        page: in Markdown, with its markers.
         record: from :func:`recorded_speed`.
 
     Returns:
-        The page; filling it in again changes nothing.
-
-    Raises:
-        ValueError: if a marker names no recorded table.
+        A table in Markdown for each of the record, one of the exported model as "export", and
+        "machine".
 
     Paper: not in the paper
     """
-
-    def block(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name == "machine":
-            text = _machine(record) + "\n"
-        elif name == "export":
-            text = _export(json.loads(_EXPORT.read_text(encoding="utf-8"))).markdown()
-        elif name in record["tables"]:
-            found = record["tables"][name]
-            rows = [Row(**row) for row in found["rows"]]
-            text = f"**{found['title']}**\n\n{speed_table(found['unit'], rows).markdown()}"
-        else:
-            raise ValueError(f"no recorded table {name!r}: {', '.join(record['tables'])}")
-        return f"<!-- speed {name} -->\n{text}<!-- end speed -->"
-
-    return _BLOCK.sub(block, page)
+    export = json.loads(_EXPORT.read_text(encoding="utf-8"))
+    texts = {
+        "machine": f"\n\n{_machine(record)}\n\n",
+        "export": f"\n\n{_export(export).markdown()}\n",
+    }
+    for name, found in record["tables"].items():
+        table = speed_table(found["unit"], [Row(**row) for row in found["rows"]])
+        texts[name] = f"\n\n**{found['title']}**\n\n{table.markdown()}\n"
+    return texts
 
 
 def _machine(record: Mapping[str, Any]) -> str:

@@ -80,7 +80,7 @@ def best_tokens(
     """Find the largest values of each row and their tokens; fewer if there are not so many.
 
     ``values.topk(count)`` looks at each value on its own. To find the largest of each block of
-    neighbours costs a tenth of that, and the ``count`` best values are in the ``count`` best
+    neighbours costs much less, and the ``count`` best values are in the ``count`` best
     blocks.
 
     Args:
