@@ -61,8 +61,8 @@ def command(*arguments, **options):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, "-m", "transformer.cli", *map(str, arguments)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env=environment, **options,
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+        **dict(stdout=subprocess.PIPE) | options,
     )  # fmt: skip
 
 
@@ -332,8 +332,8 @@ def small_disk(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
 
-    def mount(kilobytes, remount=False):
-        options = f"{'remount,' * remount}size={kilobytes}k"
+    def mount(kilobytes, remount=False, read_only=False):
+        options = f"{'remount,' * remount}{'ro,' * read_only}size={kilobytes}k"
         done = subprocess.run(
             ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)], capture_output=True
         )
@@ -383,6 +383,24 @@ class TestFullDisk:
         with pytest.raises(OSError):
             save_pretrained(*load_pretrained(folder / "model"), folder / "model")
         assert {path.name: path.read_bytes() for path in (folder / "model").iterdir()} == before
+
+
+class TestReadOnlyDisk:
+    def test_it_is_one_line_and_what_is_there_stays(self, trained, small_disk, files):
+        folder = small_disk(20_000)
+        begun = "train", "smoke", "-o", folder / "run", *files, *settings(max_steps=1)
+        run(*begun)
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        small_disk(20_000, remount=True, read_only=True)
+        fails(*begun, "--set", "max_steps=2", saying="Read-only .*; choose another folder")
+        new = "train", "smoke", "-o", folder / "new", *files, *settings()
+        fails(*new, saying="Read-only .*; choose another folder")
+        fails("average", trained[0], "--last", 1, "-o", folder / "mean", saying="Read-only")
+        fails("export", trained[0], folder / "out", "--to", "marian", saying="Read-only")
+        after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        assert after == before
+        # What has been made is of use, though nothing can be written beside it.
+        assert run("translate", "-m", folder / "run", "the cat").stdout.count("\n") == 1
 
 
 class TestTranslate:
@@ -453,6 +471,14 @@ class TestTranslate:
         weights = tmp_path / "model.safetensors"
         weights.write_bytes(weights.read_bytes()[:-10])
         fails("translate", "-m", tmp_path, "the cat", saying="does not load")
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
+    def test_a_full_disk_under_the_output_is_one_line(self, trained):
+        with open("/dev/full", "wb") as full:
+            process = command("translate", "-m", trained[0], "the cat", stdout=full)
+            said = process.communicate(timeout=60)[1].decode()
+        assert process.returncode not in (0, None)
+        assert said.count("\n") == 1 and "No space left" in said
 
     def test_a_pipe_is_answered_line_by_line_and_may_close(self, trained):
         process = command("translate", "-m", trained[0], "--batch-size", 1, "--beam-size", 1)

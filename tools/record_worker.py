@@ -17,6 +17,7 @@ from run_plan import Item, State, difference, state_of, step_of
 
 from transformer.experiments.record import read_record, write_record
 from transformer.experiments.requirements import LARGE_CORPORA
+from transformer.experiments.step_time import measure_step_time
 from transformer.experiments.throughput import (
     measure_throughput,
     preset_batches,
@@ -29,8 +30,8 @@ from transformer.training.checkpoint import write_atomically
 # How a worker ends. Any other number is a failure.
 RECORDED, UNFINISHED, NO_TIME = 0, 75, 76
 
-#: Seconds that a measurement is taken to need: most of them compile.
-MEASUREMENT_SECONDS = 120.0
+#: Seconds that a measurement is taken to need: most compile, to be timed and to be profiled.
+MEASUREMENT_SECONDS = 180.0
 
 
 @dataclass(frozen=True)
@@ -162,10 +163,11 @@ def _measure(item: Item, place: Place, data_dir: str | None) -> int:
         batches, text = preset_batches(preset, data_dir), preset.corpus
     try:
         measured = measure_throughput(preset, batches, text)
+        parts = measure_step_time(preset.model, batches, preset.training)
     except InterruptedError:
         return UNFINISHED
     print(measured)
-    write_record(place.record(item), measured.to_record())
+    write_record(place.record(item), measured.to_record() | dict(step_time=parts.to_record()))
     return RECORDED
 
 

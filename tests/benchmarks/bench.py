@@ -10,6 +10,7 @@ The record is what book/speed.md shows (tools/make_speed.py).
 """
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ import numpy as np
 import torch
 from peers import OURS, OURS_ON_MKL, PEERS
 from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
 
 from transformer.book.speed import RECORD, Row, speed_table, summarise
 from transformer.data.batching import Batch, TokenBatches, encode_pairs
@@ -119,11 +122,20 @@ def train_on_threads() -> dict[str, Task]:
     return {"two threads": partial(on, 2), "one thread": partial(on, 1)}
 
 
-def peak_memory(name: str) -> float:
-    """Most MiB of this process after two steps on 4,096 tokens each."""
+def peak_memory(name: str) -> tuple[float, float]:
+    """Most MiB of this process, and of the tensors in it, in steps on 4,096 tokens each."""
     step = training_step(name, SIZES["small"], batches_of(4096, False))
     step()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    whole = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    tensors = {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes()
+               for x in gc.get_objects() if type(x) in (Tensor, torch.nn.Parameter)}  # fmt: skip
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        step()
+    changes = [(event.start_ns(), event.nbytes())
+               for event in recorded.profiler.kineto_results.events()
+               if event.name() == "[memory]"]  # fmt: skip
+    most = max(accumulate(size for _, size in sorted(changes)))
+    return whole, (sum(tensors.values()) + most) / 2**20
 
 
 # ---------------------------------------------------------------------- translation
@@ -296,10 +308,12 @@ def main() -> None:
         tables[name] = dict(title=part.title, unit=part.unit, rows=rows)
         show(tables[name])
     if not options.parts or "memory" in options.parts:
-        found = {name: [in_own_process("--memory", name)] for name in PEERS}
-        tables["memory"] = dict(title="Peak memory, training, small, batches of 4,096 tokens",
-                                unit="MiB", rows=summarise(found))  # fmt: skip
-        show(tables["memory"])
+        found = {name: in_own_process("--memory", name) for name in PEERS}
+        for i, (key, what) in enumerate((("memory", "the process"), ("tensors", "its tensors"))):
+            title = f"Peak memory of {what}, training, small, batches of 4,096 tokens"
+            rows = summarise({name: [both[i]] for name, both in found.items()})
+            tables[key] = dict(title=title, unit="MiB", rows=rows)
+            show(tables[key])
     record = dict(environment=describe_environment(), command="make bench", tables=tables)
     print(f"\n{write_record(options.output, record)}: written")
 

@@ -286,6 +286,7 @@ def test_two_jobs_record_two_seeds_and_a_measurement(recorded):
     assert records[0]["curve"][0]["loss"] != records[1]["curve"][0]["loss"]
     measured = read_record(folder / "measurements/toy-throughput.json")
     assert measured["kind"] == "throughput" and measured["text"] == "tatoeba-en-de"
+    assert measured["step_time"]["kinds"]["matrix products"] > 0
     assert output.index("toy-throughput: recorded") < output.index("toy-seed1: started")
     estimate = json.loads((folder / "runs/toy-seed1.estimate.json").read_text())
     assert 0 < estimate["seconds"] < estimate["whole"]

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from transformer.experiments.properties import leak_gap, padding_gap, shift_righ
 from transformer.experiments.record import recorded_runs
 from transformer.inference.device import choose_device
 from transformer.inference.metrics import bleu
-from transformer.inference.pretrained import shipped_names
+from transformer.inference.pretrained import SHIPPED_FOLDER, shipped_names
 from transformer.model.attention import MultiHeadAttention, masked_softmax
 from transformer.model.masks import causal_mask
 from transformer.model.positional import sinusoidal_table
@@ -346,6 +347,17 @@ def test_ask_other_configuration(tmp_path):
     with pytest.raises(ValueError, match="another configuration .warmup_steps: 4 there, 5 here"):
         trainer(tmp_path, warmup_steps=5)
     assert "holds a run of another configuration" in TEXT
+
+
+def test_ask_not_as_saved(tmp_path):
+    folder = shutil.copytree(SHIPPED_FOLDER / "tatoeba-en-de", tmp_path / "mine")
+    config = folder / "config.json"
+    config.write_text(config.read_text().replace("1e-06", "1e-05"))
+    with pytest.raises(ValueError, match=r"config\.json is not as it was saved"):
+        Translator.from_pretrained(folder)
+    (folder / "checksums.json").unlink()
+    assert Translator.from_pretrained(folder).model.config.layer_norm_eps == 1e-5
+    assert "is not as it was saved" in TEXT and "remove\n`checksums.json`" in TEXT
 
 
 def test_ask_bleu():

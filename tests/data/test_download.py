@@ -1,8 +1,13 @@
 import hashlib
+import os
 import socket
+import subprocess
+import sys
 import threading
+import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +25,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         body = CONTENT[:-1] + b"!" if self.path == "/altered" else CONTENT
         self.send_response(200)
-        if self.path != "/no-length":
+        if not self.path.startswith("/no-length"):
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         cut = {"/truncated": 100_000, "/silent": 100_000, "/no-length-cut": 100_000}
@@ -72,6 +77,7 @@ def test_good_download(server, tmp_path, page):
     ("page", "reason"),
     [
         ("/truncated", r"truncated: 100000 of 256000 bytes|IncompleteRead"),
+        ("/no-length-cut", "wrong SHA-256"),
         ("/altered", "wrong SHA-256"),
         ("/missing", "HTTP 404"),
         ("/silent", "timed out"),
@@ -106,6 +112,38 @@ def test_failed_download_keeps_the_older_file(server, tmp_path):
     with pytest.raises(DownloadError):
         download([server.url + "/altered"], path, SHA256)
     assert path.read_text() == "older"
+
+
+SCRIPT = """
+import sys
+from transformer.data.download import download
+download([sys.argv[1]], sys.argv[2], sys.argv[3])
+"""
+
+
+def test_killed_in_the_middle_it_leaves_nothing_that_looks_like_the_file(server, tmp_path):
+    path, root = tmp_path / "file.gz", Path(__file__).parents[2]
+    command = [sys.executable, "-c", SCRIPT, server.url + "/silent", path, SHA256]
+    process = subprocess.Popen(command, env=dict(os.environ, PYTHONPATH=str(root)))
+    while not any(part.stat().st_size for part in tmp_path.glob("*.part")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert not path.exists()
+    download([server.url + "/good"], path, SHA256)
+    assert path.read_bytes() == CONTENT
+
+
+def test_two_at_once_leave_one_whole_file(server, tmp_path):
+    path = tmp_path / "file.gz"
+    command = [sys.executable, "-c", SCRIPT, server.url + "/good", path, SHA256]
+    environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parents[2]))
+    others = [subprocess.Popen(command, env=environment) for _ in range(2)]
+    download([server.url + "/good"], path, SHA256)
+    assert [other.wait() for other in others] == [0, 0]
+    assert path.read_bytes() == CONTENT
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_full_disk_is_told_as_such_and_other_sources_are_not_asked(server, tmp_path, monkeypatch):

@@ -162,6 +162,24 @@ def test_a_cache_that_cannot_be_written_is_said_in_one_line(files, tokenizer, tm
         cached_pairs(tokenizer, stream_parallel_files(*files), tmp_path / "file")
 
 
+def test_a_disk_that_fills_up_is_said_in_one_line_and_nothing_is_left(files, tokenizer, tmp_path):
+    """A limit on the size of a file fails as a full disk does, and needs no privileges."""
+    resource = pytest.importorskip("resource")
+    text, cache = stream_parallel_files(*files), tmp_path / "cache"
+    whole = encode_pairs(tokenizer, load_parallel_files(*files))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for most in (0, 100, 300, 600):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+        try:
+            with pytest.raises(OSError, match="cannot write .*; make room") as caught:
+                cached_pairs(tokenizer, text, cache)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert "\n" not in str(caught.value)
+        assert all(path.name.endswith(".lock") for path in cache.iterdir()), most
+    assert_same_pairs(cached_pairs(tokenizer, text, cache), whole)
+
+
 def test_files_with_validation_files_stay_on_disk(files, monkeypatch):
     corpus = corpus_from_files(files, validation=files)
     monkeypatch.setattr("transformer.data.parallel.iterate_lines", None)

@@ -121,10 +121,10 @@ def test_half_precision_and_accumulation_go_on_as_if_never_stopped(tmp_path, cor
         run = TranslationRun(preset, tmp_path / f"run-{stop_at}", corpus=corpus)
         take_step = run.trainer._train_step
 
-        def stepping(group, run=run, take_step=take_step, stop_at=stop_at):
+        def stepping(*step, run=run, take_step=take_step, stop_at=stop_at):
             if run.trainer.step + 1 == stop_at:
                 signal.raise_signal(signal.SIGTERM)
-            return take_step(group)
+            return take_step(*step)
 
         run.trainer._train_step = stepping
         if not run.train():

@@ -5,7 +5,7 @@ import torch
 
 from transformer.data.corpora import Split
 from transformer.experiments import timing
-from transformer.experiments.timing import RunTime, estimate_time, preview
+from transformer.experiments.timing import RunTime, estimate_time, measure_step, preview
 from transformer.experiments.translation import TranslationRun
 
 
@@ -26,7 +26,7 @@ def ask(run, tests=None):
 
 def test_by_hand(run, monkeypatch):
     """8 steps, a validation every 4 on 5 of 12 pairs, 12 test pairs by greedy search and beam 2."""
-    monkeypatch.setattr(run.trainer, "measure_step", lambda repeats=3: 2.0)
+    monkeypatch.setattr(timing, "measure_step", lambda trainer, repeats=3: 2.0)
     seconds = {1: 0.1, 2: 0.5}
     monkeypatch.setattr(timing, "_seconds_per_sentence", lambda t, split, beam: seconds[beam])
     assert len(run.validation) == 12 and run.preset.score_pairs == 5
@@ -61,6 +61,16 @@ def test_nothing_is_changed(run, preset, corpus, tmp_path):
         assert torch.equal(run.model.state_dict()[name], weight), name
 
 
+def test_measuring_works_with_a_single_batch(tmp_path, preset, corpus, monkeypatch):
+    large = preset.with_changes(batch_tokens=10_000, accumulate=3)
+    trainer = TranslationRun(large, tmp_path, corpus=corpus).trainer
+    assert len(trainer.batches) == 1
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr(timing, "perf_counter", lambda: next(clock))
+    # Two looks at the clock, 10 s apart, around 2 batches; three batches make a step.
+    assert measure_step(trainer, repeats=2) == 15
+
+
 def test_a_translation_is_cut_at_about_the_reference(run, monkeypatch):
     asked = []
 
@@ -84,7 +94,7 @@ def test_a_preview_counts_a_small_batch_up(preset, monkeypatch):
         asked.append((trainer.batches.batch_tokens, trainer.config.compile, repeats))
         return 0.5
 
-    monkeypatch.setattr(timing.Trainer, "measure_step", measure)
+    monkeypatch.setattr(timing, "measure_step", measure)
     monkeypatch.setattr(timing, "_CPU_BATCH", 200)
     large = preset.with_changes(
         corpus="wmt14-en-de", batch_tokens=1000, max_steps=7200, compile=True, max_length=50

@@ -1,8 +1,13 @@
 """A translation run from text to BLEU: complete, repeatable, and safe to interrupt."""
 
+import gc
 import json
+import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -20,6 +25,7 @@ from transformer.inference.metrics import Score
 from transformer.inference.translator import Translator
 from transformer.training.checkpoint import load_weights
 from transformer.training.curve import read_curve
+from transformer.training.run_folder import FolderInUseError
 
 
 @pytest.fixture(scope="module")
@@ -227,10 +233,10 @@ def test_an_interrupted_run_ends_as_if_it_had_never_stopped(
     run = TranslationRun(preset, tmp_path / "run", corpus=corpus)
     take_step = run.trainer._train_step
 
-    def stepping(group):
+    def stepping(*arguments):
         if run.trainer.step + 1 == stop_at:
             signal.raise_signal(signal.SIGTERM)
-        return take_step(group)
+        return take_step(*arguments)
 
     run.trainer._train_step = stepping
     assert not run.train()
@@ -350,6 +356,47 @@ class TestFolders:
         (tmp_path / "state.pt").write_bytes(whole[: len(whole) // 2])
         with pytest.raises(ValueError, match=r"state\.pt is not a whole checkpoint"):
             TranslationRun(preset, tmp_path, corpus=corpus)
+
+    def test_two_runs_in_one_folder(self, tmp_path, preset, corpus, make):
+        """The second is refused before it has written anything, be it new or going on."""
+        pytest.importorskip("fcntl")  # without locks there is nothing to tell them apart by
+        script = (
+            "import sys; from pathlib import Path; "
+            "from transformer.training.run_folder import claim_folder; "
+            "claim = claim_folder(Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
+        )
+        for steps in (0, 1):
+            folder = tmp_path / str(steps)
+            run = TranslationRun(preset.with_changes(max_steps=1), folder, corpus=corpus)
+            if steps:
+                run.train()
+            del run
+            gc.collect()  # its claim goes with it
+            command = [sys.executable, "-c", script, folder]
+            environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parents[2]))
+            with subprocess.Popen(
+                command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            ) as other:
+                assert other.stdout.readline() == b"\n"
+                before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+                with pytest.raises(FolderInUseError, match=f"process {other.pid} is training in"):
+                    mine = make(mark=" indeed") if not steps else corpus
+                    TranslationRun(preset.with_changes(max_steps=2), folder, corpus=mine)
+                after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+                assert after == before
+                other.stdin.close()
+
+    def test_a_damaged_tokenizer_is_named(self, tmp_path, preset, corpus):
+        """Two merges that changed places make a tokenizer as good as any other."""
+        run = TranslationRun(preset.with_changes(max_steps=1), tmp_path, corpus=corpus)
+        run.train()
+        content = json.loads((tmp_path / "tokenizer.json").read_text())
+        content["model"]["merges"][:2] = content["model"]["merges"][1::-1]
+        (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+        with pytest.raises(ValueError, match=r"tokenizer\.json is not as it was saved"):
+            TranslationRun(preset.with_changes(max_steps=2), tmp_path, corpus=corpus)
+        with pytest.raises(ValueError, match=r"tokenizer\.json is not as it was saved"):
+            average_model(last_checkpoints(tmp_path, 1))
 
 
 class TestAveraging:

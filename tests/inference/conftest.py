@@ -66,6 +66,35 @@ class TableState:
         self.prefixes = [self.prefixes[row] for row in rows]
 
 
+class WithoutCache(nn.Module):
+    """The real model behind the protocol, reading the whole prefix again at every step."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.config = model, model.config
+
+    def start_decoding(self, source, beam_size=1, *, max_length):
+        state = WithoutCacheState()
+        state.source = source.repeat_interleave(beam_size, dim=0)
+        state.prefix = source.new_empty(len(state.source), 0)
+        return state
+
+    def decode_next(self, tokens, state):
+        state.prefix = torch.cat([state.prefix, tokens[:, None]], dim=1)
+        memory = self.model.encode(state.source)
+        return self.model.decode(state.prefix, memory, state.source)[:, -1]
+
+
+class WithoutCacheState:
+    def reorder(self, rows):
+        self.source, self.prefix = self.source[rows], self.prefix[rows]
+
+
+@pytest.fixture(scope="session")
+def without_cache():
+    return WithoutCache
+
+
 @pytest.fixture(scope="session")
 def table_model():
     return TableModel

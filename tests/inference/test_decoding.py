@@ -337,30 +337,6 @@ def test_batch_order_and_padding_do_not_matter(
 # ------------------------------------------------------------------ the real model
 
 
-class WithoutCache(torch.nn.Module):
-    """The real model behind the protocol, reading the whole prefix again at every step."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model, self.config = model, model.config
-
-    def start_decoding(self, source, beam_size=1, *, max_length):
-        state = WithoutCacheState()
-        state.source = source.repeat_interleave(beam_size, dim=0)
-        state.prefix = source.new_empty(len(state.source), 0)
-        return state
-
-    def decode_next(self, tokens, state):
-        state.prefix = torch.cat([state.prefix, tokens[:, None]], dim=1)
-        memory = self.model.encode(state.source)
-        return self.model.decode(state.prefix, memory, state.source)[:, -1]
-
-
-class WithoutCacheState:
-    def reorder(self, rows):
-        self.source, self.prefix = self.source[rows], self.prefix[rows]
-
-
 REAL = [[5, 9, 13, 4, EOS], [7, EOS], [11, 22, 8, EOS], [3, 3, 3, 3, 3, 3, 17, EOS]]
 
 
@@ -368,10 +344,10 @@ REAL = [[5, 9, 13, 4, EOS], [7, EOS], [11, 22, 8, EOS], [3, 3, 3, 3, 3, 3, 17, E
     "changes", [{}, dict(norm="pre"), dict(positions="learned"), dict(num_layers=1, d_k=5, d_v=3)]
 )
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_the_cache_changes_nothing(small_transformer, pad_rows, changes, beam_size):
+def test_the_cache_changes_nothing(small_transformer, without_cache, pad_rows, changes, beam_size):
     model, source = small_transformer(**changes), pad_rows(REAL)
     cached = beam_search(model, source, beam_size)
-    plain = beam_search(WithoutCache(model), source, beam_size)
+    plain = beam_search(without_cache(model), source, beam_size)
     assert all(map(same, cached, plain))
     assert len({tuple(best.tokens) for best in cached}) > 1  # the model does look at the source
 

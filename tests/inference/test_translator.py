@@ -226,7 +226,7 @@ def test_a_hub_id_is_downloaded_and_no_pickle_with_it(folder, monkeypatch):
     assert locate_pretrained("someone/something") == folder
     assert asked == dict(
         name="someone/something",
-        allow_patterns=["config.json", "model.safetensors", "tokenizer.json"],
+        allow_patterns=["config.json", "model.safetensors", "tokenizer.json", "checksums.json"],
     )
 
 
@@ -259,5 +259,8 @@ def test_weights_of_another_configuration(folder):
     sizes = config.get("config", config)
     sizes["d_ff"] = 48
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="does not load"):
+    with pytest.raises(ValueError, match="does not load.*config.json is not as it was saved"):
+        Translator.from_pretrained(folder)
+    (folder / "checksums.json").unlink()
+    with pytest.raises(ValueError, match="does not load.*do not fit"):
         Translator.from_pretrained(folder)

@@ -19,6 +19,7 @@ def calls(request, monkeypatch):
         pytest.skip("this PyTorch has no oneDNN")
     made, multiply = [], module._multiply
     monkeypatch.setattr(module, "_HAS_IDLE_UNITS", wanted)
+    monkeypatch.setattr(module, "_FEWEST_MULTIPLICATIONS", 40 * 24 * 32)
     monkeypatch.setattr(
         module, "_multiply", lambda *inputs: made.append(inputs[0].shape) or multiply(*inputs)
     )
@@ -35,7 +36,7 @@ def tensors(*shape, out=24, columns=False):
 
 @pytest.mark.parametrize("columns", [False, True], ids=["by rows", "by columns"])
 @pytest.mark.parametrize("biased", [True, False], ids=["bias", "no bias"])
-@pytest.mark.parametrize("shape", [(40, 32), (3, 17, 32), (2, 3, 8, 5), (1, 7), (0, 7), (7,)])
+@pytest.mark.parametrize("shape", [(40, 32), (3, 17, 32), (2, 3, 160, 32), (1, 7), (0, 7), (7,)])
 def test_value_and_gradients_are_those_of_the_formula(calls, shape, biased, columns):
     x, weight, bias = tensors(*shape, columns=columns)
     inputs = [x, weight, bias][: 2 + biased]
@@ -59,6 +60,22 @@ def test_many_rows_on_the_cpu_are_multiplied_by_onednn(calls):
         assert calls == [(40, 32), (40, 24), (24, 40)]  # the output, and both gradients
 
 
+def test_the_smaller_factor_of_a_weights_gradient_is_the_one_that_is_copied(calls):
+    x, weight, bias = tensors(40, 32, out=48)
+    leaf = weight.requires_grad_()
+    linear(x, leaf, bias).sum().backward()
+    torch.testing.assert_close(leaf.grad, x.sum(0).expand(48, -1))
+    if calls is not None:
+        assert calls == [(40, 32), (32, 40)]
+
+
+def test_a_small_product_is_left_to_mkl(calls):
+    x, weight, bias = tensors(39, 32)
+    assert torch.equal(linear(x, weight, bias), F.linear(x, weight, bias))
+    if calls is not None:
+        assert not calls
+
+
 def test_only_the_wanted_gradients_are_computed(calls):
     x, weight, bias = tensors(40, 32)
     linear(x, weight.requires_grad_(), bias).sum().backward()
@@ -68,7 +85,7 @@ def test_only_the_wanted_gradients_are_computed(calls):
 
 
 def test_the_gradient_has_a_gradient(calls):
-    x, weight, bias = tensors(20, 18)
+    x, weight, bias = tensors(60, 32)
     leaf, reference = x.clone().requires_grad_(), x.double().requires_grad_()
     for point, found in ((leaf, linear), (reference, F.linear)):
         parts = [t.to(point.dtype) for t in (weight, bias)]

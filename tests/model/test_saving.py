@@ -22,7 +22,9 @@ class Bomb:
 
 @pytest.fixture
 def saved(make_model, tmp_path):
+    """Without checksums, as of another program, so that the tests can edit the files."""
     make_model(dtype=torch.float32).save_pretrained(tmp_path)
+    (tmp_path / "checksums.json").unlink()
     return tmp_path
 
 

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer.model.dropout import Dropout
 from transformer.model.transformer import AttentionMaps
 
 CUDA = pytest.param(
@@ -154,19 +155,26 @@ def test_checkpointing_is_for_training_only(make_model, make_ids):
 def dropped(monkeypatch):
     """Record (shape, rate) of every dropout that is active."""
     calls: list[tuple[tuple[int, ...], float]] = []
-    dropout, attention = F.dropout, F.scaled_dot_product_attention
+    dropout, plain = Dropout.forward, F.dropout
+    attention = F.scaled_dot_product_attention
 
-    def watch_dropout(x, p=0.5, training=True, inplace=False):
+    def watch_dropout(self, x):
+        if self.training and self.p:
+            calls.append((tuple(x.shape), self.p))
+        return dropout(self, x)
+
+    def watch_plain(x, p=0.5, training=True, inplace=False):
         if training and p:
             calls.append((tuple(x.shape), p))
-        return dropout(x, p, training, inplace)
+        return plain(x, p, training, inplace)
 
     def watch_attention(query, key, value, attn_mask=None, dropout_p=0.0, **options):
         if dropout_p:
             calls.append(((*query.shape[:3], key.size(2)), dropout_p))
         return attention(query, key, value, attn_mask=attn_mask, dropout_p=dropout_p, **options)
 
-    monkeypatch.setattr(F, "dropout", watch_dropout)
+    monkeypatch.setattr(Dropout, "forward", watch_dropout)
+    monkeypatch.setattr(F, "dropout", watch_plain)
     monkeypatch.setattr(F, "scaled_dot_product_attention", watch_attention)
     return calls
 

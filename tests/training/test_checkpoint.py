@@ -182,7 +182,7 @@ def model(tokenizer):
 @pytest.mark.parametrize("half", [False, True])
 def test_a_pretrained_folder_comes_back(tmp_path, model, tokenizer, half):
     folder = save_pretrained(model, tokenizer, tmp_path / "deep/model", half=half)
-    names = ["README.md", "config.json", "model.safetensors", "tokenizer.json"]
+    names = ["README.md", "checksums.json", "config.json", "model.safetensors", "tokenizer.json"]
     assert sorted(os.listdir(folder)) == names
     back, back_tokenizer = load_pretrained(folder)
     assert back.config == model.config
@@ -235,5 +235,8 @@ def test_a_folder_that_lacks_a_file_or_holds_a_damaged_one(tmp_path, model, toke
 def test_weights_of_another_model_are_refused(tmp_path, model, tokenizer):
     save_pretrained(model, tokenizer, tmp_path)
     save_file({"a": torch.zeros(2)}, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="model.safetensors is not as it was saved"):
+        load_pretrained(tmp_path)
+    (tmp_path / "checksums.json").unlink()
     with pytest.raises(ValueError, match="do not fit"):
         load_pretrained(tmp_path)

@@ -34,9 +34,18 @@ def test_steps_follow_the_plan_from_epoch_to_epoch(batches, accumulate):
 def test_it_goes_on_where_it_stood(batches):
     straight = list(islice(step_batches(batches, 2), 12))
     for k in range(11):
-        _, epoch, position = straight[k]
+        _, epoch, position, _ = straight[k]
         group, *place = next(step_batches(batches, 2, epoch=epoch, position=position))
         assert labels(group) == labels(straight[k + 1][0]) and place == list(straight[k + 1][1:])
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_each_process_knows_the_tokens_of_all(batches, processes):
+    shares = [step_batches(batches, 2, rank, processes) for rank in range(processes)]
+    for _ in range(3 * len(batches)):
+        steps = [next(share) for share in shares]
+        real = sum(int((b.labels != 0).sum()) for step in steps for b in step.batches)
+        assert {step.target_tokens for step in steps} == {real}
 
 
 @pytest.mark.parametrize("processes", [2, 3])

@@ -191,27 +191,6 @@ def test_only_the_last_checkpoints_are_kept(tmp_path):
     assert names == ["step-00000016.safetensors", "step-00000018.safetensors"]
 
 
-def test_measuring_a_step_changes_nothing(tmp_path):
-    trainer = make_trainer(tmp_path / "measured")
-    before, random = weights_of(trainer.model), torch.get_rng_state()
-    assert 0 < trainer.measure_step(repeats=2) < 60
-    assert_equal(before, weights_of(trainer.model))
-    assert torch.equal(random, torch.get_rng_state())
-    assert all(p.grad is None or not p.grad.any() for p in trainer.model.parameters())
-    trainer.fit()
-    plain = make_trainer(tmp_path / "plain")
-    plain.fit()
-    assert_equal(weights_of(plain.model), weights_of(trainer.model))
-
-
-def test_measuring_works_with_a_single_batch(tmp_path, monkeypatch):
-    trainer = make_trainer(tmp_path, batch_tokens=10_000, accumulate=3)
-    clock = iter(range(0, 1000, 10))
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    # Two looks at the clock, 10 s apart, around 2 batches; three batches make a step.
-    assert trainer.measure_step(repeats=2) == 15
-
-
 def test_bfloat16_stays_near_float32(tmp_path):
     losses = {}
     for precision in ("fp32", "bf16", "fp32"):  # and back again, in one process

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from transformer.model.attention import scaled_dot_product_attention
+from transformer.model.dropout import Dropout
 from transformer.model.hub import HubModel
 from transformer.model.masks import padding_mask
 from transformer.model.positional import LearnedPositionalEmbedding
@@ -96,7 +97,7 @@ class GatedConvolution(nn.Module):
         assert convolution.bias is not None
         nn.init.zeros_(convolution.bias)
         self.convolution = weight_norm(convolution, dim=0)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "B P d_model"]) -> Float[Tensor, "B Q d_model"]:
         """Convolve P = Q + kernel - 1 positions, those at the edges given by the caller.
@@ -203,7 +204,7 @@ class ConvolutionalTranslator(nn.Module, HubModel):
         self.encoder, self.decoder = stack(), stack()
         self.attention = nn.ModuleList(MultiStepAttention(d) for _ in range(config.num_layers))
         self.keys, self.readout = _linear(d), _linear(d)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         # Small and not multiplied by sqrt(d_model): scores are not scaled here, and embeddings of
         # variance 1 would let each question see one position only from the first step on.
         nn.init.normal_(self.embedding.weight, std=d**-0.5)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from transformer.model.attention import AdditiveAttention
+from transformer.model.dropout import Dropout
 from transformer.model.hub import HubModel
 from transformer.model.masks import padding_mask
 
@@ -117,7 +118,7 @@ class RecurrentTranslator(nn.Module, HubModel):
         self.attention = AdditiveAttention(hidden, hidden, hidden) if config.attention else None
         self.cell = nn.GRUCell(d + hidden, hidden)
         self.readout = nn.Linear(2 * hidden + d, d)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         # As in our Transformer: rows of norm 1, since the matrix is the output projection too.
         nn.init.normal_(self.embedding.weight, std=d**-0.5)
 

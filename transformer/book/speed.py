@@ -1,4 +1,4 @@
-"""The speed page: prose written on the page, tables from the record of ``make bench``.
+"""The speed page: prose written on the page, tables from what programs recorded.
 
 Paper: not in the paper: it compares programs
 """
@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from transformer.book.tables import Table, significant
+from transformer.experiments.record import recorded_runs
+from transformer.experiments.step_time import KINDS, StepTime
 from transformer.experiments.table_3 import STUDIES
+from transformer.experiments.throughput import MEASUREMENTS
 
 #: What ``make bench`` writes.
 RECORD = STUDIES / "speed.json"
+#: What tools/record_step_time.py writes.
+STEP_TIME = STUDIES / "step_time.json"
 _EXPORT = STUDIES / "export.json"  # what tools/record_export.py writes
 
 
@@ -115,22 +120,47 @@ def ratio(record: Mapping[str, Any], table: str, name: str) -> float:
     return float(rows[name]["ratio"])
 
 
-def blocks(record: Mapping[str, Any]) -> dict[str, str]:
+def step_table(steps: Mapping[str, StepTime]) -> Table:
+    """The table of where the time of a training step goes.
+
+    Args:
+        steps: what was measured, by what heads its column.
+
+    Paper: not in the paper
+    """
+    rows = []
+    for kind in KINDS:
+        shares = [step.shares.get(kind, 0.0) for step in steps.values()]
+        if any(shares):
+            rows.append([kind, *(f"{share:.1%}" for share in shares)])
+    seconds = [f"{significant(step.seconds_per_step, 3)}" for step in steps.values()]
+    rates = [step.target_tokens_per_step / step.seconds_per_step for step in steps.values()]
+    rows.append(["seconds a step", *seconds])
+    rows.append(["target tokens a second", *(significant(rate, 3) for rate in rates)])
+    return Table(["of a step", *steps], rows)
+
+
+def blocks(record: Mapping[str, Any], measurements: Path = MEASUREMENTS) -> dict[str, str]:
     """What the page shows, by the names that its markers of kind "speed" use.
 
     Args:
         record: from :func:`recorded_speed`.
+        measurements: the folder of what ``make gpu`` measured.
 
     Returns:
-        A table in Markdown for each of the record, one of the exported model as "export", and
-        "machine".
+        A table in Markdown for each of the record, one of the exported model as "export", one of
+        the parts of a step as "step", what is known of GPUs as "gpu", and "machine".
 
     Paper: not in the paper
     """
     export = json.loads(_EXPORT.read_text(encoding="utf-8"))
+    step_time = json.loads(STEP_TIME.read_text(encoding="utf-8"))
+    steps = {name: StepTime(**found) for name, found in step_time["sizes"].items()}
     texts = {
         "machine": f"\n\n{_machine(record)}\n\n",
         "export": f"\n\n{_export(export).markdown()}\n",
+        "step": f"\n\n{step_table(steps).markdown()}\n{_machine(step_time)}\n\n",
+        "gpu": f"\n\n{_on_gpus(measurements)}\n\n",
     }
     for name, found in record["tables"].items():
         table = speed_table(found["unit"], [Row(**row) for row in found["rows"]])
@@ -145,6 +175,26 @@ def _machine(record: Mapping[str, Any]) -> str:
         f"{hardware['cpu']}, {hardware['cores']} cores; Python {environment['python']}, "
         f"PyTorch {libraries['torch']}; code {environment['code']}; `{record['command']}`."
     )
+
+
+def _on_gpus(measurements: Path) -> str:
+    """Speed of the recipes on GPUs and where their steps' time goes, or that nobody knows yet."""
+    found = {
+        name.removesuffix("-throughput"): record
+        for name, record in recorded_runs(measurements).items()
+        if record.get("kind") == "throughput" and not record["device"].startswith("cpu")
+    }
+    if not found:
+        return "Nothing on this page was measured on a GPU yet, and this page does not guess."
+    header = ["recipe", "GPU", "precision", "target tokens a second", "of the matrix rate"]
+    rows = []
+    for name, record in found.items():
+        rate, share = record["target_tokens_per_second"], record["utilisation"]
+        used = "" if share is None else f"{share:.0%}"
+        rows.append([name, record["device"], record["precision"], significant(rate, 3), used])
+    parts = {name: StepTime(**r["step_time"]) for name, r in found.items() if "step_time" in r}
+    tables = [Table(header, rows)] + ([step_table(parts)] if parts else [])
+    return "\n".join(table.markdown() for table in tables).rstrip()
 
 
 def _export(record: Mapping[str, Any]) -> Table:

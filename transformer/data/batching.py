@@ -8,6 +8,7 @@ first, which leaves little padding.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +30,8 @@ class Batch:
         labels: Target ids with ``<eos>``, shape (B, T): what it should say at each position.
         num_source_tokens: Source positions that are not padding.
         num_target_tokens: Labels that are not padding.
+        rows: Places of these labels in ``labels.flatten()``, shape (N,). The loss looks for them if
+            it gets None, but then a GPU has to wait for the answer.
 
     Paper: section 3.1
     """
@@ -38,6 +41,7 @@ class Batch:
     labels: Int[Tensor, "B T"]
     num_source_tokens: int
     num_target_tokens: int
+    rows: Int[Tensor, "N"] | None = None
 
     def __len__(self) -> int:
         return self.source.shape[0]
@@ -54,11 +58,12 @@ class Batch:
 
         Paper: not in the paper; devices.
         """
-        source, target_input, labels = (
-            tensor.to(device, non_blocking=non_blocking)
-            for tensor in (self.source, self.target_input, self.labels)
-        )
-        return replace(self, source=source, target_input=target_input, labels=labels)
+        moved: dict[str, Any] = {
+            name: tensor.to(device, non_blocking=non_blocking)
+            for name, tensor in vars(self).items()
+            if isinstance(tensor, Tensor)
+        }
+        return replace(self, **moved)
 
 
 class TokenBatches:
@@ -185,15 +190,16 @@ class TokenBatches:
         # The decoder sees <bos> and the labels before its own. Where a row's labels have ended,
         # its input has too: the <eos> itself is never an input.
         lengths = pairs.target.lengths(indices)
-        shown = np.arange(1, labels.shape[1]) < lengths[:, None]
+        real = np.arange(labels.shape[1]) < lengths[:, None]
         target_input = np.full_like(labels, pairs.bos_id)
-        target_input[:, 1:] = np.where(shown, labels[:, :-1], pairs.pad_id)
+        target_input[:, 1:] = np.where(real[:, 1:], labels[:, :-1], pairs.pad_id)
         return Batch(
             torch.from_numpy(source),
             torch.from_numpy(target_input),
             torch.from_numpy(labels),
             int(pairs.source.lengths(indices).sum()),
             int(lengths.sum()),
+            torch.from_numpy(np.flatnonzero(real)),
         )
 
 

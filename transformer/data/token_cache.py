@@ -135,12 +135,13 @@ def _write(tokenizer: Tokenizer, text: StreamedSplit, folder: Path) -> None:
             for kind in ("ids", "offsets")
         )
         for file in offsets:
-            np.zeros(1, np.int64).tofile(file)
+            file.write(np.zeros(1, np.int64).data)
         for chunk in encoded_chunks(tokenizer, text):
             pairs += len(chunk[0][1])
             for i, (found, ends) in enumerate(chunk):
-                found.astype(dtype).tofile(ids[i])
-                ends.tofile(offsets[i])
+                # Not ``tofile``, which does not say when a disk is full.
+                ids[i].write(found.astype(dtype).data)
+                offsets[i].write(ends.data)
                 tokens[i] = int(ends[-1])
         for file in (*ids, *offsets):
             file.flush()
@@ -154,7 +155,7 @@ def _write(tokenizer: Tokenizer, text: StreamedSplit, folder: Path) -> None:
     header |= dict(pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id)
     for name, array in _open(folder, header).by_length._asdict().items():
         with open(folder / f"{name}.by-length", "wb") as file:
-            array.tofile(file)
+            file.write(array.data)
     (folder / _HEADER).write_text(json.dumps(header), encoding="utf-8")
 
 

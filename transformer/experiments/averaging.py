@@ -8,6 +8,7 @@ from pathlib import Path
 
 from transformer.data.tokenizer import Tokenizer
 from transformer.experiments.architectures import Model, build_model, config_of_class
+from transformer.model.manifest import require_unchanged
 from transformer.training.checkpoint import average_checkpoints, load_state
 
 
@@ -63,4 +64,5 @@ def average_model(checkpoints: Sequence[Path | str]) -> tuple[Model, Tokenizer]:
         model.load_state_dict(weights)
     except RuntimeError:  # names every weight on a line of its own
         raise ValueError(f"{checkpoints[0]} holds another model than the run in {run}") from None
+    require_unchanged(run, "tokenizer.json")
     return model.eval(), Tokenizer.load(run / "tokenizer.json")

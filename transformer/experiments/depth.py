@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from transformer.data.batching import Batch
 from transformer.model.config import TransformerConfig
+from transformer.model.dropout import Dropout
 from transformer.model.transformer import Transformer
 from transformer.training.loss import TranslationLoss
 
@@ -31,12 +32,12 @@ class PartialResidual(nn.Module):
     def __init__(self, d_model: int, dropout: float, residual: bool, norm: bool, eps: float):
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=eps) if norm else nn.Identity()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.residual = residual
 
     def forward(
-        self, x: Float[Tensor, "B T d_model"], sublayer: Callable[[Tensor], Tensor]
-    ) -> Float[Tensor, "B T d_model"]:
+        self, x: Float[Tensor, "*B_T d_model"], sublayer: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "*B_T d_model"]:
         """Apply ``sublayer`` to ``x``, with or without a sum and a norm after it.
 
         Paper: section 3.1

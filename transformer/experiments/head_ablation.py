@@ -22,6 +22,7 @@ from transformer.data.batching import Batch
 from transformer.inference.stepwise import evaluation_mode
 from transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
 from transformer.model.config import TransformerConfig
+from transformer.model.packing import UNPACKED, Packing
 from transformer.model.transformer import Transformer
 
 Kind = Literal["encoder", "decoder", "cross"]
@@ -184,6 +185,7 @@ def _attend(
     value: Tensor,
     mask: Tensor | None = None,
     maps: list[Tensor] | None = None,
+    packing: Packing = UNPACKED,
 ) -> Tensor:
     """MultiHeadAttention.attend, with changes to the weights between softmax and values."""
     _, weights = scaled_dot_product_attention(
@@ -196,7 +198,7 @@ def _attend(
         weights[:, index] = change(weights[:, index], visible[:, index])
     if maps is not None:
         maps.append(weights)
-    return attention.out_projection((weights @ value).transpose(1, 2).flatten(2))
+    return attention.out_projection(packing.pack((weights @ value).transpose(1, 2).flatten(2)))
 
 
 class PairLosses(NamedTuple):

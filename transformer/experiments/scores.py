@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention, masked_softmax
+from transformer.model.packing import UNPACKED, Packing
 
 
 class DotProductScore(nn.Module):
@@ -89,7 +90,8 @@ class ScoredAttention(MultiHeadAttention):
         value: Float[Tensor, "B H S d_v"],
         mask: Bool[Tensor, "..."] | None = None,
         maps: list[Float[Tensor, "B H T S"]] | None = None,
-    ) -> Float[Tensor, "B T d_model"]:
+        packing: Packing = UNPACKED,
+    ) -> Float[Tensor, "*B_T d_model"]:
         """Attend in every head by the score, concatenate the heads and mix them.
 
         Paper: section 3.2.2
@@ -98,7 +100,7 @@ class ScoredAttention(MultiHeadAttention):
         if maps is not None:
             maps.append(weights)
         heads = F.dropout(weights, self.dropout, self.training) @ value
-        return self.out_projection(heads.transpose(1, 2).flatten(2))
+        return self.out_projection(packing.pack(heads.transpose(1, 2).flatten(2)))
 
 
 def exchange_score(model: nn.Module, make_score: Callable[[int], nn.Module]) -> None:

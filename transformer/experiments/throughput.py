@@ -191,7 +191,7 @@ def measure_throughput(
         rates = [line["tokens_per_second"] for line in read_curve(Path(folder) / "curve.jsonl")]
         peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
     stream = step_batches(batches, config.accumulate)
-    groups = [group for group, _, _ in islice(stream, warmup * steps, total)]
+    groups = [step.batches for step in islice(stream, warmup * steps, total)]
     timed = [batch for group in groups for batch in group]
     flops = None
     if isinstance(preset.model, TransformerConfig):

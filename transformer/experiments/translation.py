@@ -32,6 +32,7 @@ from transformer.inference.decoding import LengthPenalty
 from transformer.inference.device import device_label
 from transformer.inference.metrics import Score, bleu, chrf
 from transformer.inference.translator import Translator
+from transformer.model.manifest import MANIFEST, require_unchanged, write_manifest
 from transformer.training.checkpoint import average_checkpoints, save_pretrained
 from transformer.training.curve import read_curve
 from transformer.training.run_folder import FORMER_STATE, LOCK
@@ -41,10 +42,10 @@ from transformer.training.trainer import Trainer
 class TranslationRun:
     """One training run in one folder, to start, to go on with, and to evaluate.
 
-    The folder receives ``tokenizer.json``, what :class:`~transformer.training.trainer.Trainer`
-    writes, ``model/`` (the averaged weights, ready for ``Translator``), ``translations.json.gz``
-    (of every test split) and ``run.json`` (the record). A folder with an unfinished run of the same
-    preset is taken up where it stopped.
+    The folder receives ``tokenizer.json`` with its checksum, what
+    :class:`~transformer.training.trainer.Trainer` writes, ``model/`` (the averaged weights, ready
+    for ``Translator``), ``translations.json.gz`` (of every test split) and ``run.json`` (the
+    record). A folder with an unfinished run of the same preset is taken up where it stopped.
 
     Args:
         preset: the recipe.
@@ -115,6 +116,7 @@ class TranslationRun:
         if self.trainer.accelerator.is_main_process and not self.trainer.step:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.tokenizer.save(self.folder / "tokenizer.json")
+            write_manifest(self.folder, "tokenizer.json")
 
     def describe(self, price: float | None = None, left: RunTime | None = None) -> str:
         """Say what the run will do, on what, and what it needs: disk, memory, time, money.
@@ -260,6 +262,7 @@ class TranslationRun:
             if isinstance(train, StreamedSplit):
                 return cached_tokenizer(train, size)
             return Tokenizer.train([*train.source, *train.target], size)
+        require_unchanged(self.folder, "tokenizer.json")
         tokenizer = Tokenizer.load(self.folder / "tokenizer.json")
         if tokenizer.vocab_size != size:
             raise ValueError(
@@ -291,7 +294,8 @@ class TranslationRun:
             return
         # A run that was killed before its first checkpoint leaves these. So does nothing else: a
         # folder with a trained model has a tokenizer.json as well.
-        own = ("tokenizer.json", "curve.jsonl", "checkpoints", "tensorboard", LOCK, FORMER_STATE)
+        own = {"tokenizer.json", MANIFEST, "curve.jsonl", "checkpoints", "tensorboard"}
+        own |= {LOCK, FORMER_STATE}
         names = sorted(path.name for path in self.folder.iterdir())
         strange = [name for name in names if name not in own and not name.endswith(".tmp")]
         if strange:

@@ -1,7 +1,7 @@
 """From a name to a folder with a trained model: shipped, local, or from the Hugging Face Hub.
 
-A folder of a trained model holds ``config.json``, ``model.safetensors`` and ``tokenizer.json``.
-Nothing else is downloaded, and no pickle is ever loaded.
+A folder of a trained model holds ``config.json``, ``model.safetensors`` and ``tokenizer.json``,
+and their checksums if it is one of ours. Nothing else is downloaded, and no pickle is ever loaded.
 
 Paper: not in the paper
 """
@@ -10,6 +10,8 @@ from pathlib import Path
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+
+from transformer.model.manifest import MANIFEST
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "pretrained"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
@@ -81,7 +83,7 @@ def _download(name: str) -> Path:
             f"transformer.interop.marian.from_marian({name!r}) loads"
         )
     try:
-        return Path(snapshot_download(name, allow_patterns=list(FILES)))
+        return Path(snapshot_download(name, allow_patterns=[*FILES, MANIFEST]))
     except (HFValidationError, RepositoryNotFoundError):
         raise FileNotFoundError(f"{unknown} on the Hugging Face Hub") from None
     except OSError as error:  # the Hub's errors and those of the network and the disk

@@ -16,6 +16,10 @@ from transformer.model.interface import ModuleLike
 
 EXTRA_LENGTH = 50
 
+# Of a group in best_tokens: a multiple of what the processor compares at once, and a number that
+# leaves few candidates and few groups.
+_NEIGHBOURS, _ROWS = 128, 8
+
 
 @runtime_checkable
 class StepwiseModel(ModuleLike, Protocol):
@@ -45,7 +49,8 @@ def evaluation_mode(model: ModuleLike) -> Iterator[None]:
     Paper: not in the paper
     """
     training = [module for module in model.modules() if module.training]
-    model.eval()
+    if training:
+        model.eval()
     try:
         yield
     finally:
@@ -79,9 +84,10 @@ def best_tokens(
 ) -> tuple[Float[Tensor, "rows count"], Int[Tensor, "rows count"]]:
     """Find the largest values of each row and their tokens; fewer if there are not so many.
 
-    ``values.topk(count)`` looks at each value on its own. To find the largest of each block of
-    neighbours costs much less, and the ``count`` best values are in the ``count`` best
-    blocks.
+    To find the largest of each of many groups costs much less than to sort, and the ``count`` best
+    values are in the ``count`` best groups. To look for one, a group is a block of neighbours, so
+    that the first of equals is found; to look for several it is every so-manieth token, because
+    the largest of many columns is what a processor finds soonest.
 
     Args:
         values: a number for each token.
@@ -93,18 +99,22 @@ def best_tokens(
 
     Paper: not in the paper
     """
-    size = values.size(1)
-    width = max(1, math.isqrt(size // count))
-    end = size - size % width
-    blocks = values[:, :end].unflatten(1, (-1, width))
+    size, device = values.size(1), values.device
     if count == 1:
-        largest = blocks.amax(-1).argmax(-1, keepdim=True)
+        width = min(_NEIGHBOURS, size)
+        end = size - size % width
+        largest = values[:, :end].unflatten(1, (-1, width)).amax(-1).argmax(-1, keepdim=True)
+        group, step = largest * width, torch.arange(width, device=device)
     else:
-        largest = blocks.amax(-1).topk(min(count, blocks.size(1))).indices
-    inside = torch.arange(width, device=values.device)
-    tokens = (largest[:, :, None] * width + inside).flatten(1)
-    rest = torch.arange(end, size, device=values.device).expand(len(values), -1)
-    tokens = torch.cat([tokens, rest], dim=1)
+        columns = max(1, size // _ROWS)
+        end = size - size % columns
+        largest = values[:, :end].unflatten(1, (-1, columns)).amax(1)
+        group = largest.topk(min(count, columns)).indices
+        step = torch.arange(0, end, columns, device=device)
+    tokens = (group[:, :, None] + step).flatten(1)
+    if end < size:
+        rest = torch.arange(end, size, device=device).expand(len(values), -1)
+        tokens = torch.cat([tokens, rest], dim=1)
     values = values.gather(1, tokens)
     if count == 1:
         values, places = values.max(dim=1, keepdim=True)

@@ -22,6 +22,7 @@ from transformer.data.tokenizer import Tokenizer, TokenizerLike
 from transformer.inference.decoding import LengthPenalty, beam_search
 from transformer.inference.pretrained import locate_pretrained
 from transformer.inference.stepwise import StepwiseModel, evaluation_mode
+from transformer.model.manifest import require_unchanged
 from transformer.model.transformer import Transformer
 from transformer.training import progress as live
 
@@ -118,6 +119,7 @@ class Translator:
         except (SafetensorError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())
             raise ValueError(f"the model in {str(folder)!r} does not load: {reason}") from None
+        require_unchanged(folder, "tokenizer.json")
         return cls(model, Tokenizer.load(folder / "tokenizer.json"), device)
 
     @overload

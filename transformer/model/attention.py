@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from transformer.model.linear import Linear, linear
+from transformer.model.packing import UNPACKED, Packing
 from transformer.model.positional import RotaryPositions
 
 
@@ -223,11 +224,13 @@ class MultiHeadAttention(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "B T d_model"],
-        memory: Float[Tensor, "B S d_model"] | None = None,
+        x: Float[Tensor, "*B_T d_model"],
+        memory: Float[Tensor, "*B_S d_model"] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
         maps: list[Float[Tensor, "B H T S"]] | None = None,
-    ) -> Float[Tensor, "B T d_model"]:
+        packing: Packing = UNPACKED,
+        memory_packing: Packing = UNPACKED,
+    ) -> Float[Tensor, "*B_T d_model"]:
         """Let each position of ``x`` attend to ``memory``, or to ``x`` itself if it is None.
 
         Args:
@@ -235,17 +238,24 @@ class MultiHeadAttention(nn.Module):
             memory: where the keys and values come from (encoder-decoder attention).
             mask: True = may attend; broadcastable to (B, num_heads, T, S).
             maps: a list to append this call's weights to, (B, num_heads, T, S) each.
+            packing: of ``x``: (N, d_model) if it is packed, (B, T, d_model) if not.
+            memory_packing: of ``memory``.
 
         Paper: sections 3.2.2 and 3.2.3
         """
         if memory is None:
-            query, key, value = self.project_self(x)
+            query, key, value = self.project_self(x, packing=packing)
         else:
-            query, (key, value) = self.project_query(x), self.project_memory(memory)
-        return self.attend(query, key, value, mask, maps)
+            query = self.project_query(x, packing)
+            key, value = self.project_memory(memory, memory_packing)
+        return self.attend(query, key, value, mask, maps, packing)
 
     def project_self(
-        self, x: Float[Tensor, "B T d_model"], start: int = 0, together: bool = False
+        self,
+        x: Float[Tensor, "*B_T d_model"],
+        start: int = 0,
+        together: bool = False,
+        packing: Packing = UNPACKED,
     ) -> tuple[
         Float[Tensor, "B H T d_k"],
         Float[Tensor, "B kv_heads T d_k"],
@@ -257,10 +267,11 @@ class MultiHeadAttention(nn.Module):
             x: the sequence.
             start: position of its first vector; only rotary positions ask for it.
             together: all its vectors are at that position: they are beams, not a sequence.
+            packing: of ``x``.
 
         Paper: section 3.2.2
         """
-        query, key, value = self.in_projection(x).split(self.sizes, -1)
+        query, key, value = packing.pad(self.in_projection(x)).split(self.sizes, -1)
         query, key = self.split_heads(query), self.split_heads(key, self.num_kv_heads)
         if self.rotary is not None:
             if together:
@@ -270,21 +281,24 @@ class MultiHeadAttention(nn.Module):
                 query, key = query.squeeze(-2), key.squeeze(-2)
         return query, key, self.split_heads(value, self.num_kv_heads)
 
-    def project_query(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B H T d_k"]:
+    def project_query(
+        self, x: Float[Tensor, "*B_T d_model"], packing: Packing = UNPACKED
+    ) -> Float[Tensor, "B H T d_k"]:
         """Make the queries of all heads: x W^Q.
 
         Paper: section 3.2.2
         """
-        return self.split_heads(self._project(x, slice(0, self.sizes[0])))
+        return self.split_heads(packing.pad(self._project(x, slice(0, self.sizes[0]))))
 
     def project_memory(
-        self, memory: Float[Tensor, "B S d_model"]
+        self, memory: Float[Tensor, "*B_S d_model"], packing: Packing = UNPACKED
     ) -> tuple[Float[Tensor, "B kv_heads S d_k"], Float[Tensor, "B kv_heads S d_v"]]:
         """Make the keys and values of all heads: memory W^K and memory W^V.
 
         Paper: section 3.2.2
         """
-        key, value = self._project(memory, slice(self.sizes[0], None)).split(self.sizes[1:], -1)
+        projected = packing.pad(self._project(memory, slice(self.sizes[0], None)))
+        key, value = projected.split(self.sizes[1:], -1)
         return self.split_heads(key, self.num_kv_heads), self.split_heads(value, self.num_kv_heads)
 
     def attend(
@@ -294,7 +308,8 @@ class MultiHeadAttention(nn.Module):
         value: Float[Tensor, "B kv_heads S d_v"],
         mask: Bool[Tensor, "..."] | None = None,
         maps: list[Float[Tensor, "B H T S"]] | None = None,
-    ) -> Float[Tensor, "B T d_model"]:
+        packing: Packing = UNPACKED,
+    ) -> Float[Tensor, "*B_T d_model"]:
         """Attend in every head, concatenate the heads and mix them: Concat(head_1..head_h) W^O.
 
         Paper: section 3.2.2
@@ -310,7 +325,8 @@ class MultiHeadAttention(nn.Module):
                 query, key, value, mask, dropout, self.scale, need_weights=True
             )
             maps.append(weights)
-        return self.out_projection(heads.transpose(1, 2).flatten(2))  # (B, T, H * d_v) -> d_model
+        concatenated = packing.pack(heads.transpose(1, 2).flatten(2))  # (B, T, H * d_v)
+        return self.out_projection(concatenated)
 
     def split_heads(
         self, x: Float[Tensor, "B T features"], num_heads: int | None = None

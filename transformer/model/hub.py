@@ -5,6 +5,7 @@ Paper: not in the paper
 
 import math
 import os
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -17,10 +18,11 @@ from safetensors import SafetensorError
 from safetensors.torch import save_model
 from torch import nn
 
+from transformer.model.manifest import MANIFEST, require_unchanged, write_manifest
 from transformer.model.weight_file import CHECKSUM, checksum, read_weight_file, stored_shapes
 
 Model = TypeVar("Model", bound="HubModel")
-WEIGHTS = "model.safetensors"
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 # Of buffers that are computed, such as a table of positions; nothing in a file vouches for them.
 _MOST_BUFFER_BYTES = 1 << 30
@@ -38,7 +40,8 @@ class HubModel(
 
     They come from the Hub's mixin: weights as safetensors, configuration as JSON. Its defaults are
     made strict here: weights that are missing, left over or damaged are an error, so is a pickle,
-    and so is a configuration of a larger model than the weights fill, before memory is asked for.
+    and so is a configuration that is damaged, or of a larger model than the weights fill, before
+    memory is asked for.
 
     Paper: not in the paper
     """
@@ -60,6 +63,8 @@ class HubModel(
 
         Paper: not in the paper
         """
+        if os.path.isdir(name_or_path):
+            require_unchanged(name_or_path, CONFIG, WEIGHTS)
         try:
             return super().from_pretrained(name_or_path, **options)
         except (ValueError, OSError):
@@ -74,6 +79,7 @@ class HubModel(
     def _from_pretrained(cls, *, strict: bool = True, **options: Any) -> Any:
         # The mixin's own default lets missing and unknown weights pass in silence.
         try:
+            _require_unchanged_download(options)
             _require_types(options.get("config"))
             if strict:
                 _require_fitting(cls, options.get("config"), _weight_file(options))
@@ -95,6 +101,26 @@ class HubModel(
         # Where there are no safetensors, the mixin's own default opens a pickle.
         raise ValueError("no model.safetensors found; weights in a pickle are not read")
 
+    # The mixin's own names the options. It writes the configuration last.
+    def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:
+        """Write configuration, weights, their checksums and a model card to a folder.
+
+        Args:
+            save_directory: made if it does not exist; files in it are replaced, except a card.
+            options: of the Hub's ``save_pretrained``, such as ``push_to_hub``.
+
+        Returns:
+            Where it is on the Hub, if it was sent there.
+
+        Raises:
+            OSError: if a file cannot be written.
+
+        Paper: not in the paper
+        """
+        address = super().save_pretrained(save_directory, **options)
+        write_manifest(save_directory, CONFIG, WEIGHTS)
+        return address
+
     def _save_pretrained(self, save_directory: Path) -> None:
         assert isinstance(self, nn.Module)  # with which it is mixed
         weights = self.state_dict()
@@ -107,12 +133,25 @@ class HubModel(
 def _weight_file(options: dict[str, Any]) -> str:
     if os.path.isdir(options["model_id"]):
         return os.path.join(options["model_id"], WEIGHTS)
-    names = ("revision", "cache_dir", "force_download", "local_files_only", "token")
-    where = {name: options[name] for name in names}
     try:
-        return hf_hub_download(repo_id=options["model_id"], filename=WEIGHTS, **where)
+        return _download(options, WEIGHTS)
     except EntryNotFoundError:
         return HubModel._load_as_pickle()
+
+
+def _download(options: dict[str, Any], file: str) -> str:
+    names = ("revision", "cache_dir", "force_download", "local_files_only", "token")
+    where = {name: options[name] for name in names}
+    return hf_hub_download(repo_id=options["model_id"], filename=file, **where)
+
+
+def _require_unchanged_download(options: dict[str, Any]) -> None:
+    if os.path.isdir(options["model_id"]):
+        return  # looked at before
+    weights = Path(_weight_file(options))
+    with suppress(EntryNotFoundError):
+        _download(options, MANIFEST)  # to the folder of the others
+    require_unchanged(weights.parent, CONFIG, weights.name)
 
 
 def _require_types(config: Any) -> None:

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.cache import LayerCache
+from transformer.model.dropout import Dropout
 from transformer.model.linear import Linear
+from transformer.model.packing import UNPACKED, Packing
 
 NormPlacement = Literal["post", "pre"]
 NormKind = Literal["layer", "rms"]
@@ -53,13 +55,13 @@ class PositionwiseFeedForward(nn.Module):
         super().__init__()
         self.hidden = Linear(d_model, d_ff)
         self.output = Linear(d_ff, d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.gate = Linear(d_model, d_ff) if activation in GATED else None
         self.activation: Callable[[Tensor], Tensor] = GATED.get(activation) or getattr(
             F, activation
         )
 
-    def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
+    def forward(self, x: Float[Tensor, "*B_T d_model"]) -> Float[Tensor, "*B_T d_model"]:
         """Compute max(0, x W_1 + b_1) W_2 + b_2.
 
         Paper: section 3.3, Eq. (2)
@@ -95,12 +97,12 @@ class Residual(nn.Module):
     ):
         super().__init__()
         self.norm = make_norm(kind, d_model, eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.placement = norm
 
     def forward(
-        self, x: Float[Tensor, "B T d_model"], sublayer: Callable[[Tensor], Tensor]
-    ) -> Float[Tensor, "B T d_model"]:
+        self, x: Float[Tensor, "*B_T d_model"], sublayer: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "*B_T d_model"]:
         """Apply ``sublayer`` to ``x`` and add what comes out to ``x``.
 
         Paper: section 3.1
@@ -134,15 +136,18 @@ class EncoderLayer(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "B S d_model"],
+        x: Float[Tensor, "*B_S d_model"],
         mask: Bool[Tensor, "..."] | None = None,
         maps: list[Float[Tensor, "B H S S"]] | None = None,
-    ) -> Float[Tensor, "B S d_model"]:
+        packing: Packing = UNPACKED,
+    ) -> Float[Tensor, "*B_S d_model"]:
         """Run the layer; ``maps`` collects the attention weights if it is a list.
 
         Paper: section 3.1
         """
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask=mask, maps=maps))
+        x = self.self_attention_residual(
+            x, lambda y: self.self_attention(y, mask=mask, maps=maps, packing=packing)
+        )
         return self.feed_forward_residual(x, self.feed_forward)
 
 
@@ -174,22 +179,27 @@ class DecoderLayer(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "B T d_model"],
-        memory: Float[Tensor, "B S d_model"],
+        x: Float[Tensor, "*B_T d_model"],
+        memory: Float[Tensor, "*B_S d_model"],
         target_mask: Bool[Tensor, "..."] | None = None,
         source_mask: Bool[Tensor, "..."] | None = None,
         self_maps: list[Float[Tensor, "B H T T"]] | None = None,
         cross_maps: list[Float[Tensor, "B H T S"]] | None = None,
-    ) -> Float[Tensor, "B T d_model"]:
+        packing: Packing = UNPACKED,
+        memory_packing: Packing = UNPACKED,
+    ) -> Float[Tensor, "*B_T d_model"]:
         """Run the layer on all positions at once, as in training.
 
         Paper: section 3.1
         """
         x = self.self_attention_residual(
-            x, lambda y: self.self_attention(y, mask=target_mask, maps=self_maps)
+            x, lambda y: self.self_attention(y, None, target_mask, self_maps, packing)
         )
         x = self.cross_attention_residual(
-            x, lambda y: self.cross_attention(y, memory, source_mask, cross_maps)
+            x,
+            lambda y: self.cross_attention(
+                y, memory, source_mask, cross_maps, packing, memory_packing
+            ),
         )
         return self.feed_forward_residual(x, self.feed_forward)
 

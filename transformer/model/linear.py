@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-# With fewer rows the weights' way from memory decides, and MKL has the shorter one.
-_FEWEST_ROWS = 16
+# With fewer multiplications the weights' way from memory decides, and MKL has the shorter one.
+_FEWEST_MULTIPLICATIONS = 1 << 20
 
 
 def linear(
@@ -66,12 +66,14 @@ class _OneDnnLinear(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         wanted_x, wanted_weight, wanted_bias = ctx.needs_input_grad
-        rows = gradient.flatten(0, -2)
-        return (
-            linear(gradient, weight.t()) if wanted_x else None,
-            linear(rows.t(), x.flatten(0, -2).t()) if wanted_weight else None,
-            rows.sum(0) if wanted_bias else None,
-        )
+        rows, inputs = gradient.flatten(0, -2), x.flatten(0, -2)
+        grad_x = linear(gradient, weight.t()) if wanted_x else None
+        grad_weight = None
+        if wanted_weight and rows.size(1) <= inputs.size(1):
+            grad_weight = linear(rows.t(), inputs.t())
+        elif wanted_weight:  # oneDNN copies the first factor, which had better be the smaller one
+            grad_weight = linear(inputs.t(), rows.t()).t()
+        return grad_x, grad_weight, rows.sum(0) if wanted_bias else None
 
 
 def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -79,9 +81,11 @@ def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _is_plain(x: Tensor, weight: Tensor) -> bool:
-    """Whether nobody looks into the product, and it is of float32 rows enough on a CPU."""
+    """Whether the product is large, of float32 on a CPU, and nobody looks into it."""
     return (
-        not torch.compiler.is_compiling()
+        not torch.compiler.is_compiling()  # first, so that no size is looked at while compiling
+        and x.numel() * len(weight) >= _FEWEST_MULTIPLICATIONS
+        and x.dim() > 1
         and not torch._C._is_torch_function_mode_enabled()
         and not torch._C._are_functorch_transforms_active()
         and not torch._C._len_torch_dispatch_stack()
@@ -89,8 +93,6 @@ def _is_plain(x: Tensor, weight: Tensor) -> bool:
         and not torch.is_autocast_enabled("cpu")
         and x.device.type == "cpu"
         and x.dtype == weight.dtype == torch.float32
-        and x.dim() > 1
-        and x.numel() >= _FEWEST_ROWS * x.size(-1) > 0
     )
 
 

@@ -14,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.cache import DecodingState, LayerCache, own_entries
 from transformer.model.config import TransformerConfig
+from transformer.model.dropout import Dropout
 from transformer.model.embedding import TokenEmbedding
 from transformer.model.hub import HubModel
 from transformer.model.interface import Stack
@@ -26,6 +27,7 @@ from transformer.model.layers import (
 )
 from transformer.model.linear import Linear, linear
 from transformer.model.masks import causal_mask, padding_mask
+from transformer.model.packing import UNPACKED, Packing, may_look
 from transformer.model.positional import (
     Layout,
     LearnedPositionalEmbedding,
@@ -82,7 +84,7 @@ class Transformer(nn.Module, HubModel):
         )
         d_k = config.d_k or d // config.num_heads
         self.rotary = RotaryPositions(d_k) if config.positions == "rotary" else None
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
         num_decoder_layers = config.num_decoder_layers or config.num_layers
         self.encoder = nn.ModuleList(  # type: ignore[assignment]
@@ -104,6 +106,7 @@ class Transformer(nn.Module, HubModel):
         self.decoder_norm = self._norm() if final else nn.Identity()
 
         self.checkpoint_activations = False  # set by training when memory is short
+        self.skip_padding = True  # in training; False works on padding too, as most programs do
         self.reset_parameters()
 
     # ------------------------------------------------------------------ the forward pass
@@ -136,13 +139,16 @@ class Transformer(nn.Module, HubModel):
             source: source ids, padded with ``pad_id``.
             maps: a list to append each layer's attention weights to.
 
+        Returns:
+            The memory. What it holds at padding says nothing: nobody may attend to it.
+
         Paper: section 3.1, Encoder
         """
-        mask = padding_mask(source, self.config.pad_id)
-        x = self.dropout(self.positions(self.embedding(source)))
+        mask, packing = self._source_mask(source), self._packing(source, maps)
+        x = packing.pack(self.dropout(self.positions(self.embedding(source))))
         for layer in self.encoder:
-            x = self._run(layer, x, mask, maps)
-        return self.encoder_norm(x)
+            x = self._run(layer, x, mask, maps, packing)
+        return packing.pad(self.encoder_norm(x))
 
     def decode(
         self,
@@ -175,12 +181,24 @@ class Transformer(nn.Module, HubModel):
 
         Paper: section 3.1, Decoder
         """
-        source_mask = padding_mask(source, self.config.pad_id)
-        target_mask = self.target_mask(target)
-        x = self.dropout(self.target_positions(self._embed_target(target)))
+        source_mask = self._source_mask(source)
+        target_mask, packing = self.target_mask(target), self._packing(target, self_maps)
+        memory_packing = self._packing(source, self_maps)
+        memory = memory_packing.pack(memory)
+        x = packing.pack(self.dropout(self.target_positions(self._embed_target(target))))
         for layer in self.decoder:
-            x = self._run(layer, x, memory, target_mask, source_mask, self_maps, cross_maps)
-        return self.decoder_norm(x)
+            x = self._run(
+                layer,
+                x,
+                memory,
+                target_mask,
+                source_mask,
+                self_maps,
+                cross_maps,
+                packing,
+                memory_packing,
+            )
+        return packing.pad(self.decoder_norm(x))
 
     def target_mask(self, target: Int[Tensor, "B T"]) -> Bool[Tensor, "B 1 T T"]:
         """Say which target positions may attend to which: no future, no padding.
@@ -243,11 +261,10 @@ class Transformer(nn.Module, HubModel):
             key = cross_key.new_empty(*room, cross_key.size(-1))
             value = cross_value.new_empty(*room, cross_value.size(-1))
             layers.append(LayerCache(key, value, cross_key, cross_value))
-        source_mask = padding_mask(source, c.pad_id)
         own = own_entries(beam_size, max_length, source.device)
         return DecodingState(
             layers,
-            source_mask=None if source_mask.all() else source_mask,
+            source_mask=self._source_mask(source),
             ancestors=None if beam_size == 1 else own.repeat(len(source), 1, 1, 1),
             beam_size=beam_size,
         )
@@ -318,6 +335,16 @@ class Transformer(nn.Module, HubModel):
         if self.config.first_input == "zeros":
             x = x.masked_fill((target == self.config.bos_id).unsqueeze(-1), 0.0)
         return x
+
+    def _source_mask(self, source: Int[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"] | None:
+        mask = padding_mask(source, self.config.pad_id)
+        # A mask costs as much where it hides nothing.
+        return None if may_look(source) and bool(mask.all()) else mask
+
+    def _packing(self, ids: Int[Tensor, "B T"], maps: list[Tensor] | None) -> Packing:
+        # Who looks at what is inside, by maps or by hooks in evaluation, wants whole batches.
+        skip = self.skip_padding and self.training and maps is None
+        return Packing.of(ids, self.config.pad_id) if skip else UNPACKED
 
     def _run(self, layer: nn.Module, *inputs: Any) -> Tensor:
         if self.checkpoint_activations and self.training:

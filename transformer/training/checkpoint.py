@@ -22,8 +22,12 @@ from torch import Tensor
 
 from transformer.data.tokenizer import Tokenizer
 from transformer.model.interface import StoredModel
+from transformer.model.manifest import require_unchanged, write_manifest
 from transformer.model.transformer import Transformer
 from transformer.model.weight_file import CHECKSUM, checksum, read_weight_file
+
+# Of a trained model.
+_FILES = ("config.json", "model.safetensors", "tokenizer.json")
 
 # What can be done about the commonest reasons why a file cannot be written.
 _FULL = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "; make room and try again")
@@ -175,6 +179,8 @@ def save_pretrained(
                 weights = {name: w.half() for name, w in model.state_dict().items()}
                 save_weights(weights, Path(unfinished) / "model.safetensors")
             tokenizer.save(Path(unfinished) / "tokenizer.json")
+            write_manifest(unfinished, *_FILES)
+            # Should the program be stopped between two files, the checksums tell the next one.
             for file in Path(unfinished).iterdir():
                 if file.name != "README.md" or not (folder / file.name).exists():
                     os.replace(file, folder / file.name)
@@ -193,10 +199,11 @@ def load_pretrained(folder: Path | str) -> tuple[Transformer, Tokenizer]:
     Paper: not in the paper
     """
     folder = Path(folder)
-    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+    for name in _FILES:
         if not (folder / name).is_file():
             raise FileNotFoundError(f"{folder} holds no trained model: {name} is missing")
     model = Transformer.from_pretrained(folder)
+    require_unchanged(folder, "tokenizer.json")
     return model, Tokenizer.load(folder / "tokenizer.json")
 
 

@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from transformer.model.interface import TranslationModel
 from transformer.model.linear import linear
+from transformer.model.packing import Packing
 
 Smoothing = Literal["uniform", "others", "others-but-padding"]
 
@@ -210,14 +211,29 @@ class TranslationLoss(nn.Module):
         source: Int[Tensor, "B S"],
         target_input: Int[Tensor, "B T"],
         labels: Int[Tensor, "B T"],
+        rows: Int[Tensor, "N"] | None = None,
     ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return (smoothed loss, negative log-likelihood), summed over the real labels.
+
+        Args:
+            source: source ids.
+            target_input: target ids shifted right.
+            labels: the tokens to predict.
+            rows: places of the real ones in ``labels.flatten()``. Without them a GPU has to wait
+                until they are found.
 
         Paper: section 5.4
         """
         pad_id = self.model.config.pad_id
         states = self.model.decoder_states(target_input, self.model.encode(source), source)
-        real = labels != pad_id
+        if rows is None:
+            rows = (labels != pad_id).flatten().nonzero().flatten()
+        real = Packing(rows, (len(labels), labels.size(1))).pack(states)
         return projected_cross_entropy(
-            states[real], self.model.output_weight, labels[real], self.epsilon, self.variant, pad_id
+            real,
+            self.model.output_weight,
+            labels.flatten()[rows],
+            self.epsilon,
+            self.variant,
+            pad_id,
         )

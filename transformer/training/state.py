@@ -6,13 +6,15 @@ Paper: not in the paper
 from typing import Any
 
 import torch
-from accelerate.utils import broadcast
+from accelerate import Accelerator
+from accelerate.utils import broadcast, gather_object, set_seed
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils._pytree import tree_map_only
 
 from transformer.data.batching import EncodedPairs
 from transformer.model.interface import ModuleLike, TranslationModel
+from transformer.training.checkpoint import get_random_state, set_random_state
 from transformer.training.config import TrainingConfig
 from transformer.training.loss import TranslationLoss
 
@@ -111,27 +113,64 @@ def is_shared_out(value: Any) -> bool:
     return hasattr(value, "full_tensor")
 
 
-def restore(
-    model: ModuleLike, optimizer: Optimizer, weights: dict[str, Tensor], moments: dict[str, Any]
-) -> None:
-    """Load whole tensors, as :func:`gather` gave them; each process takes its share.
+def collect(accelerator: Accelerator, model: ModuleLike, optimizer: Optimizer) -> dict[str, Any]:
+    """Put together what a run needs to go on, but for its progress; each process calls this.
 
     Args:
-        model: shared out or not.
-        optimizer: of the same parameters.
-        weights: as the model's ``state_dict``.
-        moments: as the optimizer's ``state_dict``.
+        accelerator: of this process.
+        model: whole, not shared out; that of the main process counts.
+        optimizer: of the parameters in training.
+
+    Returns:
+        By name, in the main process; the others get nothing that is of use.
 
     Paper: not in the paper
     """
-    mine = model.state_dict()
-    model.load_state_dict({name: _share(w, mine.get(name)) for name, w in weights.items()})
+    scaler = accelerator.scaler
+    return dict(
+        model=model.state_dict(),
+        optimizer=gather(optimizer.state_dict(), keep=accelerator.is_main_process),
+        scaler=scaler.state_dict() if scaler else {},
+        # Each process has its own stream of random numbers, so each must hand it in.
+        random=gather_object([get_random_state(accelerator.device)]),
+    )
+
+
+def restore(
+    accelerator: Accelerator,
+    model: ModuleLike,
+    trained: ModuleLike,
+    optimizer: Optimizer,
+    saved: dict[str, Any],
+) -> None:
+    """Put back what :func:`collect` returned; each process takes its share.
+
+    Args:
+        accelerator: of this process.
+        model: whole.
+        trained: the model in training, shared out or the same as ``model``.
+        optimizer: of the parameters of ``trained``.
+        saved: the whole state of a run, with its ``config`` and ``progress``.
+
+    Paper: not in the paper
+    """
+    model.load_state_dict(saved["model"])
+    mine = trained.state_dict()
+    shares = {name: _share(weight, mine.get(name)) for name, weight in saved["model"].items()}
+    trained.load_state_dict(shares)
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    shares = {
+    moments = {
         i: {name: _share(value, parameters[i]) for name, value in values.items()}
-        for i, values in moments["state"].items()
+        for i, values in saved["optimizer"]["state"].items()
     }
-    optimizer.load_state_dict(moments | dict(state=shares))
+    optimizer.load_state_dict(saved["optimizer"] | dict(state=moments))
+    if accelerator.scaler:
+        accelerator.scaler.load_state_dict(saved["scaler"])
+    rank, streams = accelerator.process_index, saved["random"]
+    if rank < max(1, len(streams)):  # the first must have one
+        set_random_state(streams[rank], accelerator.device)
+    else:  # there were fewer processes: a stream that none of them has drawn from
+        set_seed(saved["config"]["seed"] + saved["progress"]["step"], device_specific=True)
 
 
 def _share(whole: Any, like: Any) -> Any:

@@ -21,12 +21,8 @@ from transformer.data.batching import Batch, TokenBatches
 from transformer.model.interface import TranslationModel
 from transformer.model.transformer import Transformer
 from transformer.training import run_folder, state
-from transformer.training.checkpoint import (
-    get_random_state,
-    remove_unfinished,
-    save_weights,
-    set_random_state,
-)
+from transformer.training.agreement import SharedStop
+from transformer.training.checkpoint import remove_unfinished, save_weights
 from transformer.training.config import TrainingConfig
 from transformer.training.curve import Curve
 from transformer.training.finite import require_finite
@@ -36,7 +32,7 @@ from transformer.training.perplexity import perplexity
 from transformer.training.precision import require_precision
 from transformer.training.progress import counting
 from transformer.training.schedule import learning_rate
-from transformer.training.stream import step_batches
+from transformer.training.stream import send, step_batches
 
 
 class Trainer:
@@ -47,7 +43,8 @@ class Trainer:
     step is the mean over all real target tokens of the step, over all its batches and processes, so
     that accumulating gradients or adding processes changes speed and nothing else. A run may go on
     with another number of processes, if ``accumulate`` changes with it so that a step takes as many
-    batches as before; dropout then draws other numbers.
+    batches as before; dropout then draws other numbers. Between two lines of the curve nothing
+    waits for the device, which always has work; several processes do so about once a second.
 
     ``folder`` receives ``state.pt`` (all that a resumed run needs) and the state before it,
     ``checkpoints/`` (weights of the last few checkpoints and of the best) and ``curve.jsonl``. If
@@ -172,10 +169,10 @@ class Trainer:
             self._claimed_folder(),
             counting(config.max_steps - self.step, hide=self.progress is not None) as advance,
         ):
+            shared_stop = SharedStop(accelerator, interruption, self.step)
             while self.step < config.max_steps:
-                group, self.epoch, self.position = next(stream)
-                loss, count = self._train_step(group)
-                losses.append(loss)
+                group, self.epoch, self.position, count = next(stream)
+                losses.append(self._train_step(group, count))
                 tokens += count
                 self.step += 1
                 bar.update()
@@ -183,8 +180,9 @@ class Trainer:
                 last = self.step == config.max_steps
                 validate = last or self.step % config.validate_every == 0
                 save = last or self.step % config.save_every == 0
-                stop = self._any_process(interruption.requested)
-                if self.step % config.log_every == 0 or validate or save or stop:
+                line = self.step % config.log_every == 0 or validate or save
+                stop = shared_stop.requested(self.step, waiting=line)
+                if line or stop:
                     mean = self._mean_loss(losses)
                     seconds = max(time.perf_counter() - started, 1e-9)  # of a clock that stands
                     self.tokens, self.seconds = self.tokens + tokens, self.seconds + seconds
@@ -206,29 +204,29 @@ class Trainer:
                     return last
         return True
 
-    def _train_step(self, group: list[Batch]) -> tuple[torch.Tensor, int]:
-        """Take one optimiser step on this process's share of the batches of a step."""
+    def _train_step(self, group: list[Batch], count: int) -> torch.Tensor:
+        """Take one optimiser step on this process's share of the batches of a step.
+
+        Args:
+            group: the share.
+            count: real target tokens of the whole step.
+
+        Returns:
+            The share's part of the mean loss, still on its way.
+        """
         accelerator, config = self.accelerator, self.config
-        device = accelerator.device
-        count = sum(batch.num_target_tokens for batch in group)
-        if accelerator.num_processes > 1:
-            count = int(accelerator.reduce(torch.tensor(count, device=device), "sum"))
-        rate = learning_rate(
-            self.step + 1,
-            self.model.config.d_model,
-            config.warmup_steps,
-            config.learning_rate_factor,
-        )
+        d_model, factor = self.model.config.d_model, config.learning_rate_factor
+        rate = learning_rate(self.step + 1, d_model, config.warmup_steps, factor)
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
 
-        total = torch.zeros((), device=device)
+        total = torch.zeros((), device=accelerator.device)
         for i, batch in enumerate(group):
-            batch = batch.to(device, non_blocking=True)
+            batch = send(batch, accelerator.device)
             # Gradients travel between processes once a step, with the last batch.
             with accelerator.no_sync(self.loss) if i + 1 < len(group) else nullcontext():
                 with accelerator.autocast():
-                    loss, _ = self.loss(batch.source, batch.target_input, batch.labels)
+                    loss, _ = self.loss(batch.source, batch.target_input, batch.labels, batch.rows)
                 # Data-parallel gradients are averaged over the processes; we want their sum.
                 accelerator.backward(loss * (accelerator.num_processes / count))
             total += loss.detach()
@@ -236,34 +234,7 @@ class Trainer:
             accelerator.clip_grad_norm_(self.loss.parameters(), config.clip_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return accelerator.reduce(total, "sum") / count, count
-
-    def measure_step(self, repeats: int = 3) -> float:
-        """Time a step without taking one: weights and random numbers stay as they are.
-
-        Args:
-            repeats: batches to time, after one to warm up.
-
-        Returns:
-            Seconds a step, measured on batches of typical size.
-
-        Paper: section 5.2
-        """
-        device = self.accelerator.device
-        devices = [device.index or 0] if device.type == "cuda" else []
-        with torch.random.fork_rng(devices):
-            stream = step_batches(self.batches)
-            for i in range(repeats + 1):
-                batch = next(stream)[0][0].to(device)
-                with self.accelerator.no_sync(self.loss), self.accelerator.autocast():
-                    loss, _ = self.loss(batch.source, batch.target_input, batch.labels)
-                    (loss / batch.num_target_tokens).backward()
-                if device.type == "cuda":
-                    torch.cuda.synchronize(device)
-                if i == 0:
-                    started = time.perf_counter()
-        self.optimizer.zero_grad()
-        return (time.perf_counter() - started) / repeats * self.config.accumulate
+        return total / count
 
     # ------------------------------------------------------------------ looking after the run
 
@@ -281,12 +252,17 @@ class Trainer:
 
     def _mean_loss(self, losses: list[torch.Tensor]) -> float:
         """Empty the list into its mean; a loss that is no number ends the run."""
-        values = torch.stack(losses).tolist()
+        values = self.accelerator.reduce(torch.stack(losses), "sum").tolist()
         losses.clear()
         saved = f"the last good checkpoint is step {self.saved_at} in {self.folder}"
         last_good = saved if self.saved_at else "there is no checkpoint yet"
-        require_finite(values, self.step, self.trained, last_good, self._any_process)
+        require_finite(values, self.step, self.trained, last_good, self._anywhere)
         return sum(values) / len(values)
+
+    def _anywhere(self, flag: bool) -> bool:
+        """Whether something holds in any process; each has to call this."""
+        flags = torch.tensor(float(flag), device=self.accelerator.device)
+        return bool(self.accelerator.reduce(flags, "sum"))
 
     def _gather_weights(self) -> None:
         if self.sharded:
@@ -320,20 +296,12 @@ class Trainer:
 
     def _save(self, weights: bool) -> None:
         main = self.accelerator.is_main_process
-        # Each process has its own stream of random numbers, so each must hand it in.
-        random = gather_object([get_random_state(self.accelerator.device)])
-        moments = state.gather(self.optimizer.state_dict(), keep=main)
+        parts = state.collect(self.accelerator, self.model, self.optimizer)
         if main:
             if weights:
                 self._keep_weights()
-            whole = dict(
-                config=self._identity(),
-                model=self.model.state_dict(),
-                optimizer=moments,
-                scaler=self.accelerator.scaler.state_dict() if self.accelerator.scaler else {},
-                random=random,
-                progress={name: getattr(self, name) for name in self.PROGRESS},
-            )
+            progress = {name: getattr(self, name) for name in self.PROGRESS}
+            whole = dict(config=self._identity(), **parts, progress=progress)
             run_folder.keep_state(whole, self.folder)
         self.saved_at = self.step
         self.accelerator.wait_for_everyone()
@@ -348,26 +316,15 @@ class Trainer:
         saved, file = found
         run_folder.require_same(self._identity(), saved["config"], self.folder)
         try:
-            self._restore(saved)
+            state.restore(self.accelerator, self.model, self.trained, self.optimizer, saved)
+            for name in self.PROGRESS:
+                setattr(self, name, saved["progress"][name])
         except (AttributeError, LookupError, RuntimeError, TypeError) as error:
             reason = " ".join(str(error).split())[:120]
             raise ValueError(f"{file} is not the state of a run: {reason}") from None
         self.accelerator.wait_for_everyone()  # to have read it
         if self.accelerator.is_main_process:
             run_folder.settle_on(file)
-
-    def _restore(self, saved: dict[str, Any]) -> None:
-        self.model.load_state_dict(saved["model"])
-        state.restore(self.trained, self.optimizer, saved["model"], saved["optimizer"])
-        if self.accelerator.scaler:
-            self.accelerator.scaler.load_state_dict(saved["scaler"])
-        for name in self.PROGRESS:
-            setattr(self, name, saved["progress"][name])
-        rank, streams = self.accelerator.process_index, saved["random"]
-        if rank < max(1, len(streams)):  # the first must have one
-            set_random_state(streams[rank], self.accelerator.device)
-        else:  # there were fewer processes: a stream that none of them has drawn from
-            set_seed(self.config.seed + self.step, device_specific=True)
 
     def _identity(self) -> dict[str, Any]:
         pairs, processes = self.batches.pairs, self.accelerator.num_processes
@@ -389,9 +346,3 @@ class Trainer:
     def _log(self, **numbers: float) -> None:
         if self.curve:
             self.curve.write(self.step, minutes=self.seconds / 60, **numbers)
-
-    def _any_process(self, flag: bool) -> bool:
-        if self.accelerator.num_processes == 1:
-            return flag
-        flags = torch.tensor(float(flag), device=self.accelerator.device)
-        return bool(self.accelerator.reduce(flags))
