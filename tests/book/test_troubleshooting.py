@@ -218,6 +218,16 @@ def test_ask_norm(batch):
     assert not torch.allclose(spread["pre"], torch.ones(3, 7), atol=0.1)
 
 
+def test_ask_hooks(batch):
+    model, shapes = tiny().train(), []
+    model.encoder[0].register_forward_hook(lambda _, inputs, output: shapes.append(output.shape))
+    for model.skip_padding in (True, False):
+        model(batch.source, batch.target_input)
+    model.eval()(batch.source, batch.target_input)
+    whole = (*batch.source.shape, 16)
+    assert shapes == [(batch.num_source_tokens, 16), whole, whole]
+
+
 def test_ask_pad_queries(batch):
     assert padding_gap(tiny(), batch) < 1e-5
     # As a query, too, with minus infinity and a plain softmax, over two rounds of attention.

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer.data.batching import Batch
-from transformer.model.packing import UNPACKED, Packing
+from transformer.model import packing, transformer
 from transformer.model.transformer import Transformer
 from transformer.training.stream import send, step_batches
 
@@ -59,6 +59,12 @@ class _Calls(TorchFunctionMode):
         return func(*args, **kwargs or {})
 
 
+def ask_as_on_a_gpu(monkeypatch):
+    """On a CPU nobody waits for a count of real positions; a GPU is not asked for one."""
+    for module in (packing, transformer):
+        monkeypatch.setattr(module, "may_look", lambda ids: False)
+
+
 def step_without_waiting(trainer):
     """Take one step to make what is made once, then another one that is watched."""
     steps = step_batches(trainer.batches, trainer.config.accumulate)
@@ -79,8 +85,7 @@ RECIPES = [dict(), dict(accumulate=3, clip_norm=0.1), dict(precision="bf16"),
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)
 def test_a_step_asks_for_no_number(tmp_path, monkeypatch, recipe):
-    # On a CPU nobody waits for a count of real positions, and it saves work; a GPU is not asked.
-    monkeypatch.setattr(Packing, "of", lambda ids, pad_id=0: UNPACKED)
+    ask_as_on_a_gpu(monkeypatch)
     trainer = make_trainer(tmp_path, **recipe)
     assert step_without_waiting(trainer).isfinite()
 
@@ -94,7 +99,7 @@ def test_a_step_asks_for_no_number(tmp_path, monkeypatch, recipe):
     ],
 )  # fmt: skip
 def test_whoever_asks_for_one_is_found(tmp_path, monkeypatch, ask):
-    monkeypatch.setattr(Packing, "of", lambda ids, pad_id=0: UNPACKED)
+    ask_as_on_a_gpu(monkeypatch)
     trainer, encode = make_trainer(tmp_path), Transformer.encode
 
     def asking(self, *arguments):
@@ -108,6 +113,7 @@ def test_whoever_asks_for_one_is_found(tmp_path, monkeypatch, ask):
 
 
 def test_fit_asks_at_the_lines_of_the_curve_only(tmp_path, monkeypatch):
+    ask_as_on_a_gpu(monkeypatch)
     trainer = make_trainer(tmp_path, max_steps=12, log_every=5, validate_every=8, save_every=100)
     asked = []
 

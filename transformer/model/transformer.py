@@ -55,6 +55,9 @@ class Transformer(nn.Module, HubModel):
     Token ids come in, logits go out. Masks are made from the ids. The decoder's input starts with
     ``bos_id``; its output at position i is the guess for the token that follows.
 
+    In training on a CPU the layers see the real positions alone, one after the other. Whoever looks
+    inside with hooks there sets ``skip_padding`` to False, and gets whole batches as in evaluation.
+
     ``save_pretrained``, ``from_pretrained`` and ``push_to_hub`` come from the Hugging Face Hub's
     mixin: weights as safetensors, configuration as JSON.
 
