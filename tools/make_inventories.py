@@ -88,7 +88,14 @@ JAXTYPING = [
     (f"jaxtyping.{name}", "class", "api/array/#dtype")
     for name in ("Bool", "Float", "Int", "Int32", "Int64", "UInt8", "UInt16")
 ]
-HUGGING_FACE = [("tokenizers.Tokenizer", "class", "tokenizers/api/tokenizer#$")]
+HUGGING_FACE = [
+    ("tokenizers.Tokenizer", "class", "tokenizers/api/tokenizer#$"),
+    (
+        "accelerate.accelerator.Accelerator",
+        "class",
+        "accelerate/package_reference/accelerator#accelerate.Accelerator",
+    ),
+]
 
 
 def write_inventory(path: Path, project: str, names: list[tuple[str, str, str]]) -> None:
