@@ -1,8 +1,9 @@
 """Dropout that needs a quarter of the random numbers.
 
-On a CPU PyTorch draws a number of 64 bits for each element, one after the other, and keeps a mask
-of 32 bits for the backward pass: up to a tenth of a training step, however many threads there are.
-Sixteen bits say "keep" or "drop" well enough, and a mask of eight bits says it again.
+On an AMD processor PyTorch draws a number of 64 bits for each element, one after the other, however
+many threads there are, and on every CPU it keeps a mask of 32 bits for the backward pass: several
+hundredths of a training step. (On Intel's it may draw with MKL; that was not measured.) Sixteen
+bits say "keep" or "drop" well enough, and a mask of eight bits says it again.
 
 Paper: section 5.4 (residual dropout)
 """
