@@ -56,7 +56,7 @@ class DecodingState:
     same entries, its own and those of beams that ended; ``ancestors`` says which of them each one
     descends from. To follow another beam is to take over its line of ancestors.
 
-    ``source_mask`` may be None where there is no padding; ``ancestors`` is, where there is one beam.
+    ``source_mask`` may be None where there is no padding, ``ancestors`` is where there is one beam.
 
     Paper: not in the paper
     """
