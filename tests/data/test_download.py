@@ -131,8 +131,13 @@ def test_killed_in_the_middle_it_leaves_nothing_that_looks_like_the_file(server,
     process.kill()
     process.wait()
     assert not path.exists()
+    (left,) = tmp_path.iterdir()
     download([server.url + "/good"], path, SHA256)
     assert path.read_bytes() == CONTENT
+    assert left.exists()  # for all we know its download is still running
+    os.utime(left, (0, time.time() - 4000))
+    download([server.url + "/good"], path, SHA256)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_two_at_once_leave_one_whole_file(server, tmp_path):

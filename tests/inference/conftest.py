@@ -61,7 +61,9 @@ class TableState:
         groups = [row // self.beam_size for row in rows]
         firsts = groups[:: self.beam_size]
         assert groups == [g for g in firsts for _ in range(self.beam_size)]
-        assert firsts == sorted(set(firsts))
+        assert len(firsts) == len(set(firsts))
+        # Who moves takes the place of one who leaves.
+        assert all(g == i or g >= len(firsts) for i, g in enumerate(firsts))
         self.sources = [self.sources[row] for row in rows]
         self.prefixes = [self.prefixes[row] for row in rows]
 

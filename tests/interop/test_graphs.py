@@ -1,5 +1,7 @@
 """Encoder and decoder step as graphs: they compute what the model computes, at every length."""
 
+import json
+
 import jaxtyping
 import pytest
 import torch
@@ -9,6 +11,7 @@ from transformer.inference.translator import Translator
 from transformer.interop import GraphTranslator, graphs, to_graphs
 from transformer.interop.graph_parts import EncoderGraph, StepGraph
 from transformer.model.config import TransformerConfig
+from transformer.model.manifest import MANIFEST
 from transformer.model.transformer import Transformer
 
 TEXTS = [
@@ -74,6 +77,9 @@ def test_what_is_written_and_loaded_is_the_model(tmp_path, kind, changes, free_l
             pytest.importorskip(name)
     ours = make(**changes)
     folder = tmp_path / "new" / "folder"
+    folder.mkdir(parents=True)
+    former = dict.fromkeys(("step.pt2", "step.onnx"), "00000000")  # of graphs that were here before
+    (folder / MANIFEST).write_text(json.dumps(former))
     assert to_graphs(ours, folder, kind) < 1e-4
     encoder, step = graphs.load_graphs(folder)
     for sizes in ((1, 3, 1), (4, 1, 2), (3, 120, 13)):  # none of them those of the export
@@ -82,6 +88,15 @@ def test_what_is_written_and_loaded_is_the_model(tmp_path, kind, changes, free_l
     assert theirs.translate(TEXTS) == ours.translate(TEXTS, beam_size=1)
     with pytest.raises(ValueError, match="more tokens than the 120"):
         theirs.translate(["0" * 120])
+    files = sorted(path for path in folder.iterdir() if path.name != MANIFEST)
+    assert [path.stem for path in files] == ["config", "encoder", "step", "tokenizer"]
+    for path in files:
+        whole = path.read_bytes()
+        middle = len(whole) // 2
+        path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+        with pytest.raises(ValueError, match=f"{path.name} is (not as it was saved|damaged)"):
+            GraphTranslator(folder)
+        path.write_bytes(whole)
 
 
 def test_a_difference_is_not_passed_over(tmp_path):

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer.data.batching import Batch
-from transformer.model import packing, transformer
+from transformer.model import attention, packing, transformer
 from transformer.model.transformer import Transformer
 from transformer.training.stream import send, step_batches
 
@@ -61,8 +61,8 @@ class _Calls(TorchFunctionMode):
 
 def ask_as_on_a_gpu(monkeypatch):
     """On a CPU nobody waits for a count of real positions; a GPU is not asked for one."""
-    for module in (packing, transformer):
-        monkeypatch.setattr(module, "may_look", lambda ids: False)
+    for module in (attention, packing, transformer):
+        monkeypatch.setattr(module, "may_look", lambda values: False)
 
 
 def step_without_waiting(trainer):

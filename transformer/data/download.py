@@ -2,7 +2,10 @@
 
 import hashlib
 import os
+import time
 from collections.abc import Sequence
+from contextlib import suppress
+from glob import escape
 from http.client import HTTPException
 from pathlib import Path
 from urllib.error import URLError
@@ -12,6 +15,8 @@ from urllib.request import urlopen
 from tqdm import tqdm
 
 _CHUNK = 1 << 16
+# Seconds after which nobody writes to an unfinished file any more, far above any timeout.
+_ABANDONED = 3600
 
 
 class DownloadError(FileNotFoundError):
@@ -42,7 +47,8 @@ def download(
     """Download a file from the first source that has it, with a progress bar.
 
     The data go to a temporary name beside ``path``. They get their own name only when complete
-    and verified, so a killed download or a full disk leaves nothing that looks like the file.
+    and verified, so a killed download or a full disk leaves nothing that looks like the file. What
+    a killed one leaves is removed by the next, an hour later: it might be another's, still running.
 
     Args:
         urls: Sources of the same file, in the order to try them.
@@ -58,6 +64,7 @@ def download(
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(path)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
     reasons = []
     try:
@@ -70,6 +77,13 @@ def download(
     finally:
         unfinished.unlink(missing_ok=True)
     raise DownloadError(f"cannot download {path.name}: {'; '.join(reasons)}")
+
+
+def _remove_abandoned(path: Path) -> None:
+    for left in path.parent.glob(f"{escape(path.name)}.*.part"):
+        with suppress(OSError):  # somebody else was quicker
+            if time.time() - left.stat().st_mtime > _ABANDONED:
+                left.unlink()
 
 
 def _fetch(url: str, path: Path, expected_sha256: str, timeout: float) -> str | None:

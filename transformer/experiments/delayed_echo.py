@@ -85,7 +85,7 @@ def train_echo(
     Paper: not in the paper (Dai et al. 2019)
     """
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=rate, betas=(0.9, 0.98))
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate, betas=(0.9, 0.98), fused=True)
     model.train()
     step = 0
     while step < steps:

@@ -149,7 +149,7 @@ def train_by_rows(
             f"examples must be at least batch_size and steps at least 1, "
             f"got {examples}, {batch_size} and {steps}"
         )
-    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
     generator = torch.Generator().manual_seed(seed)
     losses, waiting = [], torch.empty(0, dtype=torch.long)
     model.train()

@@ -131,7 +131,9 @@ def memorise(
     Paper: not in the paper
     """
     objective = TranslationLoss(model, epsilon=0.0)
-    optimizer = torch.optim.Adam(model.parameters(), lr=rate, betas=(0.9, 0.98), eps=1e-9)
+    optimizer = torch.optim.Adam(
+        model.parameters(), lr=rate, betas=(0.9, 0.98), eps=1e-9, fused=True
+    )
     target_input = shift(batch.labels)
     tokens = (batch.labels != model.config.pad_id).sum()
     model.train()

@@ -124,7 +124,7 @@ def train_toy(
     Paper: section 5
     """
     objective = TranslationLoss(model, epsilon)
-    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
     model.train()
     losses = []
     for step in progress(range(1, steps + 1)):

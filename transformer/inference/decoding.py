@@ -326,11 +326,15 @@ class _Beams:
 def _stay(ended: Bool[Tensor, " n"]) -> Int[Tensor, " kept"] | None:
     """Who stays in the batch; None, everybody, while fewer than one in eight has ended.
 
-    To leave costs a copy of all that stays, and a batch of a new size has its price too.
+    A batch of a new size has its price, and so has a copy: the last ones take the places of those
+    who leave, and nobody else moves.
     """
     if 8 * int(ended.sum()) < len(ended):
         return None
-    return (~ended).nonzero().flatten()
+    stay = (~ended).nonzero().flatten()
+    places = torch.arange(len(stay), device=ended.device)
+    places[ended[: len(stay)]] = stay[stay >= len(stay)]
+    return places
 
 
 def _best(values: Float[Tensor, "n m"], count: int) -> tuple[Tensor, Tensor]:

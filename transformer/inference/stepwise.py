@@ -27,8 +27,8 @@ class StepwiseModel(ModuleLike, Protocol):
 
     A state holds rows; row r belongs to sentence r // beam_size. ``start_decoding`` encodes the
     sources once. ``decode_next`` takes the last token of each row and gives logits for the next.
-    ``state.reorder(rows)`` makes row i continue what row rows[i] has read so far; a sentence whose
-    rows are all left out leaves the batch.
+    ``state.reorder(rows)`` makes row i continue what row rows[i] has read so far. A sentence whose
+    rows are all left out leaves the batch, and another one may get its number.
 
     Paper: not in the paper (the paper does not describe its search in code)
     """

@@ -23,6 +23,7 @@ from transformer.inference.stepwise import EXTRA_LENGTH
 from transformer.inference.translator import Translator
 from transformer.interop.graph_parts import EncoderGraph, StepGraph
 from transformer.model.config import TransformerConfig
+from transformer.model.manifest import require_unchanged, write_manifest
 from transformer.model.transformer import Transformer
 
 GraphKind = Literal["torch", "onnx"]
@@ -42,9 +43,10 @@ Graph = Callable[..., tuple[Tensor, ...]]
 def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "torch") -> float:
     """Write encoder and step as files, load them again, and compare them with the model.
 
-    The folder holds ``encoder`` and ``step`` with the ending .pt2 or .onnx, ``tokenizer.json`` and
-    ``config.json``. Sequences can be as long as the configuration's ``max_length``, which is not so
-    of our own model with sinusoids: a graph cannot lengthen its table. Weights are float32.
+    The folder holds ``encoder`` and ``step`` with the ending .pt2 or .onnx, ``tokenizer.json``,
+    ``config.json`` and the checksums of the four. Sequences can be as long as the configuration's
+    ``max_length``, which is not so of our own model with sinusoids: a graph cannot lengthen its
+    table. Weights are float32.
 
     Args:
         translator: a Transformer with one :class:`~transformer.data.tokenizer.Tokenizer`.
@@ -97,6 +99,8 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
         programs += [torch.export.export(step, arguments, dynamic_shapes=free_step, **_unproven())]
     write(programs[0], folder / "encoder", ENCODER_NAMES)
     write(programs[1], folder / "step", STEP_NAMES)
+    ending = ENDINGS[kind]
+    write_manifest(folder, CONFIG, TOKENIZER, f"encoder{ending}", f"step{ending}")
     return _require_equal(model, *load_graphs(folder))
 
 
@@ -112,6 +116,7 @@ def load_graphs(folder: Path | str) -> tuple[Graph, Graph]:
 
     Raises:
         FileNotFoundError: if there are no such files.
+        ValueError: if one is not as it was written.
         ModuleNotFoundError: if they are ONNX and ``onnxruntime`` is not installed.
 
     Paper: not in the paper
@@ -119,6 +124,7 @@ def load_graphs(folder: Path | str) -> tuple[Graph, Graph]:
     for kind, ending in ENDINGS.items():
         paths = [Path(folder) / f"{name}{ending}" for name in ("encoder", "step")]
         if all(path.is_file() for path in paths):
+            require_unchanged(folder, *(path.name for path in paths))
             load = _load_onnx if kind == "onnx" else _load_torch
             return load(paths[0]), load(paths[1])
     raise FileNotFoundError(f"{str(folder)!r} has no encoder and step, as .pt2 or .onnx")
@@ -132,12 +138,14 @@ class GraphTranslator:
 
     Raises:
         FileNotFoundError: if a file is missing.
+        ValueError: if one is not as it was written.
 
     Paper: section 6.1
     """
 
     def __init__(self, folder: Path | str):
         folder = Path(folder)
+        require_unchanged(folder, CONFIG, TOKENIZER)
         self.encoder, self.step = load_graphs(folder)
         self.tokenizer = Tokenizer.load(folder / TOKENIZER)
         settings = json.loads((folder / CONFIG).read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from transformer.model.linear import Linear, linear
-from transformer.model.packing import UNPACKED, Packing
+from transformer.model.packing import UNPACKED, Packing, may_look
 from transformer.model.positional import RotaryPositions
 
 
@@ -101,12 +101,19 @@ def scaled_dot_product_attention(
         return F.dropout(weights, dropout) @ value, weights
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, scale=scale)
-    blind = ~mask.any(dim=-1, keepdim=True)  # as in masked_softmax
-    visible = torch.atleast_2d(mask | blind)  # the kernel insists on both last axes
+    blind = _blind_queries(mask)
+    visible = mask if blind is None else mask | blind  # as in masked_softmax
+    visible = torch.atleast_2d(visible)  # the kernel insists on both last axes
     output = F.scaled_dot_product_attention(
         query, key, value, attn_mask=visible, dropout_p=dropout, scale=scale
     )
-    return output.masked_fill(blind, 0.0)
+    return output if blind is None else output.masked_fill(blind, 0.0)
+
+
+def _blind_queries(mask: Tensor) -> Tensor | None:
+    """Mark the queries that may attend to nothing; None, which saves two copies, if none is."""
+    blind = ~mask.any(dim=-1, keepdim=True)
+    return None if may_look(blind) and not blind.any() else blind
 
 
 class AdditiveAttention(nn.Module):

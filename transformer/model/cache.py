@@ -82,12 +82,11 @@ class DecodingState:
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
         """Let row i continue the sequence that row ``rows[i]`` holds now.
 
-        A sentence none of whose rows is named leaves the batch. Nothing is allocated but one
-        layer's copy: what stays is written in place.
+        A sentence none of whose rows is named leaves the batch. Of the keys and values of the
+        past only those that take the place of another sentence are moved.
 
         Args:
-            rows: a multiple of ``beam_size`` row numbers, grouped by sentence and in sentence
-                order.
+            rows: a multiple of ``beam_size`` row numbers, grouped by sentence.
 
         Paper: not in the paper
         """
@@ -104,10 +103,13 @@ class DecodingState:
             self.source_mask = self.source_mask[sentences]
         if self.ancestors is not None:
             self.ancestors = self.ancestors[sentences]
+        places = torch.arange(len(sentences), device=sentences.device)
+        moved = (sentences != places).nonzero().flatten()
+        origin = sentences[moved]
         for layer in self.layers:
             for name in ("key", "value"):
                 whole = getattr(layer, name)
-                whole[: len(sentences), :, : layer.length] = whole[sentences, :, : layer.length]
+                whole[moved, :, : layer.length] = whole[origin, :, : layer.length]
                 setattr(layer, name, whole[: len(sentences)])
             layer.cross_key = layer.cross_key[sentences]
             layer.cross_value = layer.cross_value[sentences]

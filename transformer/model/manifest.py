@@ -22,10 +22,11 @@ def write_manifest(folder: Path | str, *names: str) -> None:
     """Write down the checksums of files in a folder: all of it, in place of the former, or nothing.
 
     They are those of what the files hold: JSON with other line ends or blanks has the same one.
+    Files of other kinds count byte by byte.
 
     Args:
         folder: where the files are.
-        names: of the files, which end in ``.json`` or ``.safetensors``.
+        names: of the files.
 
     Raises:
         OSError: if a file cannot be read, or the manifest not written.
@@ -77,6 +78,8 @@ def _checksum(path: Path) -> str:
     if path.suffix == ".json":
         content = json.dumps(_read_json(path), sort_keys=True)
         return f"{zlib.crc32(content.encode()):08x}"
+    if path.suffix != ".safetensors":
+        return f"{zlib.crc32(path.read_bytes()):08x}"
     try:
         with safe_open(path, "pt") as file:
             own = (file.metadata() or {}).get(CHECKSUM)

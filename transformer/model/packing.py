@@ -67,19 +67,19 @@ class Packing:
         return _Pad.apply(x, self.rows, self.shape[0] * self.shape[1]).unflatten(0, self.shape)
 
 
-def may_look(ids: Int[Tensor, "B T"]) -> bool:
-    """Say whether a program may do different things for different numbers in a batch.
+def may_look(values: Tensor) -> bool:
+    """Say whether a program may do different things for different numbers in a tensor.
 
     Not on a GPU, which would have to finish all else first and then wait for the answer. And not
     while PyTorch compiles, exports or vectorises: what it makes is for all numbers.
 
     Args:
-        ids: token ids.
+        values: such as token ids or a mask, of any shape.
 
     Paper: not in the paper
     """
     return (
-        ids.device.type == "cpu"
+        values.device.type == "cpu"
         and not torch.compiler.is_compiling()
         and not torch._C._are_functorch_transforms_active()
     )
