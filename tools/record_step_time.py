@@ -1,11 +1,11 @@
-"""Record where the time of a training step goes, at the sizes of `make bench`, on one thread.
+"""Record where the time of a training step goes, at the sizes of `make bench`.
 
     python tools/record_step_time.py
 
 The record, transformer/experiments/studies/step_time.json, is what the speed page shows
 (tools/make_speed.py); make it again when the model or the loss has changed. It is always of the
 processor; `make gpu` records the same of a GPU with each throughput that it measures. It takes a
-minute of one core. The steps are of Tatoeba pairs, bucketed, in float32.
+minute. The steps are of Tatoeba pairs, bucketed, in float32.
 """
 
 import argparse
@@ -25,11 +25,13 @@ from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.training.config import TrainingConfig
 
-# The configuration of each size, and the tokens of a batch: those of tests/benchmarks/bench.py.
+# Of each column: the configuration and the tokens of a batch, as in tests/benchmarks/bench.py, and
+# the threads.
 SIZES = {
-    "tiny": (TransformerConfig.tiny(8000, dropout=0.1), 2048),
-    "small": (TransformerConfig(8000, d_model=256, d_ff=1024, num_heads=4, num_layers=3), 2048),
-    "base": (TransformerConfig.base(8000), 1024),
+    "tiny": (TransformerConfig.tiny(8000, dropout=0.1), 2048, 1),
+    "small": (TransformerConfig(8000, d_model=256, d_ff=1024, num_heads=4, num_layers=3), 2048, 1),
+    "base": (TransformerConfig.base(8000), 1024, 1),
+    "base, two threads": (TransformerConfig.base(8000), 1024, 2),
 }
 
 
@@ -39,11 +41,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=STEP_TIME)
     parser.add_argument("--steps", type=int, default=4, help="of each size")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
     tokenizer = Translator.from_pretrained("tatoeba-en-de").tokenizer
     pairs = encode_pairs(tokenizer, load_corpus("tatoeba-en-de").train)
     sizes = {}
-    for name, (model, tokens) in SIZES.items():
+    for name, (model, tokens, threads) in SIZES.items():
+        torch.set_num_threads(threads)
         training = TrainingConfig(batch_tokens=tokens)
         found = measure_step_time(model, TokenBatches(pairs, tokens), training, arguments.steps)
         shares = ", ".join(f"{kind} {share:.0%}" for kind, share in found.shares.items())

@@ -1,5 +1,6 @@
 """The time of a step is found out whole, and each operation counts as what it is part of."""
 
+import time
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -90,6 +91,13 @@ def test_accumulated_batches_are_one_step(preset, batches, measured):
 def test_a_number_of_steps_has_to_be_positive(preset, batches, name):
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
         measure_step_time(preset.model, batches, preset.training, **{name: 0})
+
+
+@pytest.mark.parametrize("threads, clock", [(1, time.process_time), (2, time.perf_counter)])
+def test_several_threads_are_timed_by_the_clock(threads, clock, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    stages = step_time._Stages(torch.device("cpu"), warmup=1, steps=1)
+    assert stages._clock() == pytest.approx(clock(), abs=1)
 
 
 # ---------------------------------------------------------------------- kinds

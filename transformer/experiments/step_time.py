@@ -70,7 +70,8 @@ class StepTime:
         device: its name.
         precision: of the products.
         steps: that were profiled.
-        seconds_per_step: without the profiler: of the processor on a CPU, by the clock on a GPU.
+        seconds_per_step: without the profiler: of the processor if one thread of a CPU does it
+            all, which others on the machine hardly change; by the clock if not.
         target_tokens_per_step: real ones, of the profiled steps.
         kinds: seconds of each kind in a step, as profiled, by the names of :data:`KINDS`; what
             took no time is left out.
@@ -196,7 +197,8 @@ class _Stages:
         self.profiler.stop()
 
     def _clock(self) -> float:
-        return time.perf_counter() if self.on_gpu else time.process_time()
+        alone = not self.on_gpu and torch.get_num_threads() == 1
+        return time.process_time() if alone else time.perf_counter()
 
     def seconds(self) -> dict[str, float]:
         """Seconds of each kind in all profiled steps."""

@@ -84,7 +84,7 @@ def _is_plain(x: Tensor, weight: Tensor) -> bool:
     """Whether the product is large, of float32 on a CPU, and nobody looks into it."""
     return (
         not torch.compiler.is_compiling()  # first, so that no size is looked at while compiling
-        and x.numel() * len(weight) >= _FEWEST_MULTIPLICATIONS
+        and x.numel() * weight.size(0) >= _FEWEST_MULTIPLICATIONS
         and x.dim() > 1
         and not torch._C._is_torch_function_mode_enabled()
         and not torch._C._are_functorch_transforms_active()
