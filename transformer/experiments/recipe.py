@@ -180,8 +180,9 @@ def train(
     """
     batches = TokenBatches(pairs, config.batch_tokens, config.seed)
     objective = TranslationLoss(model, config.label_smoothing, config.smoothing)
+    parameters = list(model.parameters())  # which takes a while to collect
     optimizer = torch.optim.Adam(
-        model.parameters(), betas=(config.beta1, config.beta2), eps=config.adam_eps, fused=True
+        parameters, betas=(config.beta1, config.beta2), eps=config.adam_eps, fused=True
     )
     losses, gradients, moves = np.zeros((3, config.max_steps))
     found = Training(losses, gradients, moves, snapshots={})
@@ -199,11 +200,11 @@ def train(
                 (loss / count).backward()
                 found.losses[step - 1] += loss.item() / count
             limit = math.inf if config.clip_norm is None else config.clip_norm
-            norm = clip_grad_norm_(model.parameters(), limit)
-            before = parameters_to_vector(model.parameters()).detach()
+            norm = clip_grad_norm_(parameters, limit)
+            before = parameters_to_vector(parameters).detach()
             optimizer.step()
             optimizer.zero_grad()
-            moved = parameters_to_vector(model.parameters()).detach() - before
+            moved = parameters_to_vector(parameters).detach() - before
             found.gradients[step - 1] = norm.item()
             found.moves[step - 1] = moved.pow(2).mean().sqrt().item() / now
             if step in keep:

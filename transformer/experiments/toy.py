@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from transformer.data.batching import Batch
 from transformer.inference.decoding import greedy_search
@@ -65,15 +64,18 @@ class ToyTask:
         random = np.random.default_rng(seed)
         low, high = (self.shortest, self.longest) if length is None else (length, length)
         lengths = random.integers(low, high + 1, size)
-        sources = [random.integers(FIRST_SYMBOL, self.vocab_size, n) for n in lengths]
-        targets = [np.asarray(self.rule(source)).tolist() for source in sources]
-        source = _pad([[*source.tolist(), EOS] for source in sources])
+        symbols = random.integers(FIRST_SYMBOL, self.vocab_size, lengths.sum())
+        sources = np.split(symbols, lengths.cumsum()[:-1])
+        source, labels = _ended(sources), _ended([self.rule(source) for source in sources])
+        before = np.roll(labels, 1, axis=1)
+        before[before == EOS] = PAD
+        before[:, 0] = BOS
         return Batch(
-            source,
-            _pad([[BOS, *target] for target in targets]),
-            _pad([[*target, EOS] for target in targets]),
+            torch.from_numpy(source),
+            torch.from_numpy(before),
+            torch.from_numpy(labels),
             int((source != PAD).sum()),
-            sum(len(target) + 1 for target in targets),
+            int((labels != PAD).sum()),
         )
 
 
@@ -199,6 +201,10 @@ def teacher_forced_accuracy(
     return (guess == batch.labels)[real].float().mean().item()
 
 
-def _pad(rows: list[list[int | np.integer]]) -> Tensor:
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows])
+def _ended(rows: list[np.ndarray]) -> np.ndarray:
+    """Stack rows of different length: an EOS after each, then padding."""
+    lengths = np.array([len(row) for row in rows])
+    stacked = np.full((len(rows), lengths.max() + 1), PAD)
+    stacked[np.arange(stacked.shape[1]) < lengths[:, None]] = np.concatenate(rows)
+    stacked[np.arange(len(rows)), lengths] = EOS
+    return stacked
