@@ -159,7 +159,8 @@ def train_in_half(
     """
     torch.manual_seed(seed)
     model, task = SegmentModel(8, num_layers=1), Echo(delay=5)
-    optimizer = torch.optim.Adam(model.parameters(), lr=rate, betas=(0.9, 0.98), eps=1e-9)
+    weights = list(model.parameters())
+    optimizer = torch.optim.Adam(weights, lr=rate, betas=(0.9, 0.98), eps=1e-9)
     scaler = torch.amp.GradScaler("cpu", init_scale=scale or 1.0, enabled=scale is not None)
     generator = torch.Generator().manual_seed(seed)
     losses, scales, skipped = [], [], 0
@@ -177,28 +178,22 @@ def train_in_half(
         optimizer.zero_grad()
         scaler.scale(loss / int(real.sum()) * share).backward()
         scaler.unscale_(optimizer)
-        _multiply(model, 1 / share)
-        gradients = [w.grad for w in model.parameters() if w.grad is not None]
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        for gradient in gradients:
+            gradient.mul_(1 / share)
         taken = all(bool(gradient.isfinite().all()) for gradient in gradients)
         skipped += not taken
         if scaler.is_enabled() or taken:
             scaler.step(optimizer)
         scaler.update()
         if not keep_master and dtype is not None:
-            _round_weights(model, dtype)
+            _round(weights, dtype)
     return HalfRun(losses, scales, skipped)
 
 
 @torch.no_grad()
-def _multiply(model: nn.Module, factor: float) -> None:
-    for weight in model.parameters():
-        if weight.grad is not None:
-            weight.grad.mul_(factor)
-
-
-@torch.no_grad()
-def _round_weights(model: nn.Module, dtype: torch.dtype) -> None:
-    for weight in model.parameters():
+def _round(weights: list[nn.Parameter], dtype: torch.dtype) -> None:
+    for weight in weights:
         weight.copy_(weight.to(dtype))
 
 
