@@ -66,7 +66,8 @@ class ToyTask:
         lengths = random.integers(low, high + 1, size)
         symbols = random.integers(FIRST_SYMBOL, self.vocab_size, lengths.sum())
         sources = np.split(symbols, lengths.cumsum()[:-1])
-        source, labels = _ended(sources), _ended([self.rule(source) for source in sources])
+        targets = [np.asarray(self.rule(source)) for source in sources]
+        source, labels = _ended(sources), _ended(targets)
         before = np.roll(labels, 1, axis=1)
         before[before == EOS] = PAD
         before[:, 0] = BOS
