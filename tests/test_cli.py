@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 import transformer
 from transformer.cli import app
 from transformer.data.corpora import corpus_names
-from transformer.experiments.presets import PRESETS
-from transformer.experiments.record import read_record
 from transformer.inference.translator import Translator
 from transformer.interop import CTranslate2Translator, from_marian
+from transformer.recipes.presets import PRESETS
+from transformer.recipes.record import read_record
 from transformer.training.checkpoint import load_state
 
 ROOT = Path(transformer.__file__).parent.parent
@@ -131,7 +131,9 @@ class TestFrame:
             run("train", "nothing", env={"TRANSFORMER_DEBUG": "1"})
 
     def test_a_bug_is_not_dressed_up_as_bad_input(self, monkeypatch):
-        monkeypatch.setattr("transformer.data.catalogue.corpus_catalogue", lambda data_dir: 1 / 0)
+        monkeypatch.setattr(
+            "transformer.data.corpora.catalogue.corpus_catalogue", lambda data_dir: 1 / 0
+        )
         with pytest.raises(ZeroDivisionError):
             run("corpora")
 
@@ -273,7 +275,7 @@ class TestTrain:
         def offline(*arguments, **options):
             raise OSError(errno.ENETUNREACH, "Network is unreachable")
 
-        monkeypatch.setattr("transformer.data.download.urlopen", offline)
+        monkeypatch.setattr("transformer.data.corpora.download.urlopen", offline)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         monkeypatch.delenv("TRANSFORMER_DATA_DIR", raising=False)
         result = fails("train", "multi30k-tiny", "-o", tmp_path / "r", saying="cannot download")
@@ -637,7 +639,7 @@ class TestShow:
 
     def test_what_info_shows_can_be_set(self, trained, files, tmp_path):
         shown = re.findall(r"^(\w+) +(\S+)$", run("info", "smoke").stdout, re.M)
-        from transformer.experiments.overrides import parse_changes
+        from transformer.recipes.overrides import parse_changes
 
         words = [f"{name}={value}" for name, value in shown if name not in ("name", "parameters")]
         assert len(words) > 40

@@ -20,10 +20,10 @@ from transformer import Translator
 from transformer.cli import app
 from transformer.cli.train import _without_gpu
 from transformer.data.corpora import load_corpus
-from transformer.experiments.presets import PRESETS
-from transformer.experiments.requirements import requirements
 from transformer.inference import pretrained
 from transformer.inference.device import choose_device
+from transformer.recipes.presets import PRESETS
+from transformer.recipes.requirements import requirements
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -120,8 +120,8 @@ class TestTheDevice:
         def stop(*args, **options):
             raise ValueError("here training would begin")
 
-        monkeypatch.setattr("transformer.experiments.timing.preview", preview)
-        monkeypatch.setattr("transformer.experiments.translation.TranslationRun", stop)
+        monkeypatch.setattr("transformer.recipes.timing.preview", preview)
+        monkeypatch.setattr("transformer.recipes.translation.TranslationRun", stop)
         here = "transformer.inference.device.choose_device"
         monkeypatch.setattr(here, lambda: torch.device(device))
         found = CliRunner().invoke(app, ["train", "wmt14-base", "-o", str(tmp_path)])

@@ -21,7 +21,7 @@ IMPORT = """
 import json, sys, transformer
 from importlib.metadata import version
 from transformer import Translator, load_corpus
-from transformer.experiments.record import recorded_runs
+from transformer.lab.table_2.recorded import recorded_runs
 print(json.dumps(dict(
     path=transformer.__file__,
     version=version("transformer-book"),

@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 from matplotlib.colors import LinearSegmentedColormap
 
 from transformer.book.figures import COLOURS, figure, setup
-from transformer.experiments.record import recorded_runs
 from transformer.inference.translator import Translator
+from transformer.lab.table_2.recorded import recorded_runs
 
 SENTENCE = "The children are playing in the garden because the weather is good today."
 PICTURE = Path(__file__).parents[1] / "book" / "_static" / "readme.png"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from transformer.book.departures import measurements
 from transformer.book.markers import fill_in
-from transformer.experiments.choices import recorded_effects
+from transformer.lab.recipe.choices import recorded_effects
 
 PAGE = Path(__file__).resolve().parent.parent / "book" / "departures.md"
 

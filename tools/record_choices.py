@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from record_table_3 import FOLDER, record_rows
 
-from transformer.experiments.choices import CHOICES, RECORD, SCALE, SEEDS, choice_preset
+from transformer.lab.recipe.choices import CHOICES, RECORD, SCALE, SEEDS, choice_preset
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
     python tools/record_export.py
 
-The record, transformer/experiments/studies/export.json, says how many translations are equal, what
+The record, transformer/lab/speed/export.json, says how many translations are equal, what
 int8 costs in BLEU, and how much time both take. It belongs to the weights that ship with the
 package: make it again when they are replaced. It takes a minute of one core.
 """
@@ -20,13 +20,13 @@ import torch
 
 from transformer.data.corpora import load_corpus
 from transformer.data.parallel import Split
-from transformer.experiments.record import describe_environment, write_record
 from transformer.inference.metrics import bleu
 from transformer.inference.pretrained import locate_pretrained
 from transformer.inference.translator import Translator
 from transformer.interop import CTranslate2Translator, to_ctranslate2
+from transformer.recipes.record import describe_environment, write_record
 
-RECORD = Path(__file__).parent.parent / "transformer/experiments/studies/export.json"
+RECORD = Path(__file__).parent.parent / "transformer/lab/speed/export.json"
 MODEL = "tatoeba-en-de"
 SEARCHES: dict[str, dict[str, Any]] = {
     "greedy": dict(beam_size=1),

@@ -19,8 +19,10 @@ import torch
 
 from transformer.data.corpora import Corpus, load_corpus
 from transformer.data.parallel import Split
-from transformer.experiments.head_roles import role_scores
-from transformer.experiments.head_study import (
+from transformer.inference.pretrained import locate_pretrained
+from transformer.inference.translator import Translator
+from transformer.lab.heads.roles import role_scores
+from transformer.lab.heads.study import (
     EDITS,
     RECORD,
     UNTRAINED_SEEDS,
@@ -33,10 +35,8 @@ from transformer.experiments.head_study import (
     study_text,
     untrained_scores,
 )
-from transformer.experiments.record import describe_environment, read_record, write_record
-from transformer.experiments.word_alignment import hand_aligned
-from transformer.inference.pretrained import locate_pretrained
-from transformer.inference.translator import Translator
+from transformer.lab.heads.word_alignment import hand_aligned
+from transformer.recipes.record import describe_environment, read_record, write_record
 
 MODEL = "tatoeba-en-de"
 PAIRS = 1000

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import torch
 
-from transformer.data.treebank import load_treebank, split_articles
-from transformer.experiments.parsing_study import (
+from transformer.data.corpora.treebank import load_treebank, split_articles
+from transformer.lab.parsing.study import (
     MAX_WORDS,
     OUTPUTS,
     PLAN,
@@ -30,7 +30,7 @@ from transformer.experiments.parsing_study import (
     scores_of,
     train_parser,
 )
-from transformer.experiments.record import (
+from transformer.recipes.record import (
     describe_environment,
     read_translations,
     write_record,

@@ -14,8 +14,7 @@ from pathlib import Path
 import torch
 
 from transformer.data.corpora import load_corpus
-from transformer.experiments.recipe import short_text
-from transformer.experiments.recipe_study import (
+from transformer.lab.recipe.study import (
     RECORD,
     SEEDS,
     SETTINGS,
@@ -23,7 +22,8 @@ from transformer.experiments.recipe_study import (
     recorded_study,
     run_variant,
 )
-from transformer.experiments.record import describe_environment, write_record
+from transformer.lab.recipe.training import short_text
+from transformer.recipes.record import describe_environment, write_record
 
 SPLIT = "challenge"
 

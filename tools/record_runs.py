@@ -26,9 +26,9 @@ import torch
 from record_worker import NO_TIME, RECORDED, UNFINISHED, Place, work
 from run_plan import Item, State, choose
 
-from transformer.experiments.record import RUNS
-from transformer.experiments.requirements import LARGE_CORPORA, duration, requirements
-from transformer.experiments.throughput import MEASUREMENTS
+from transformer.lab.table_2.recorded import RUNS
+from transformer.recipes.requirements import LARGE_CORPORA, duration, requirements
+from transformer.recipes.throughput import MEASUREMENTS
 from transformer.training.curve import read_curve
 from transformer.training.interrupt import Interruption
 

@@ -5,7 +5,7 @@
 
 The text is made from the sentences that come with the package: each line joins two of them, drawn
 at random. Each stage runs in a process of its own, on one thread, which says its seconds and the
-most memory that it held. The record is transformer/experiments/studies/scale.json. Ten million
+most memory that it held. The record is transformer/lab/speed/scale.json. Ten million
 pairs take half an hour of one core and 4 GB of disk.
 """
 
@@ -25,9 +25,9 @@ from transformer.data.batching import TokenBatches
 from transformer.data.corpora import load_corpus
 from transformer.data.parallel import StreamedSplit, stream_parallel_files
 from transformer.data.token_cache import cached_pairs, cached_tokenizer
-from transformer.experiments.record import describe_environment, write_record
+from transformer.recipes.record import describe_environment, write_record
 
-RECORD = Path(__file__).parent.parent / "transformer/experiments/studies/scale.json"
+RECORD = Path(__file__).parent.parent / "transformer/lab/speed/scale.json"
 CORPUS = "tatoeba-en-de"
 JOINED = 2
 VOCAB_SIZE = 37_000

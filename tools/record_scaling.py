@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from transformer.experiments.record import describe_environment, write_record
-from transformer.experiments.scaling_study import (
+from transformer.lab.table_1.study import (
     LENGTHS,
     MEASURED,
     RECORD,
@@ -25,6 +24,7 @@ from transformer.experiments.scaling_study import (
     measure_memory,
     time_layers,
 )
+from transformer.recipes.record import describe_environment, write_record
 
 MEMORY_SIZE = 64
 SHORTEST = 64

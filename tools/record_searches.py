@@ -2,7 +2,7 @@
 
     python tools/record_searches.py
 
-Chapter 14 draws from the record, transformer/experiments/studies/beams.json. It belongs to the
+Chapter 14 draws from the record, transformer/lab/search/beams.json. It belongs to the
 weights that ship with the package: make it again when they are replaced. It takes a quarter of an
 hour of one core.
 """
@@ -18,18 +18,18 @@ import torch
 
 from transformer.data.corpora import load_corpus
 from transformer.data.parallel import Split
-from transformer.experiments.beam_study import RECORD, search_name, write_study
-from transformer.experiments.record import describe_environment
-from transformer.experiments.search_trace import (
+from transformer.inference.decoding import Hypothesis
+from transformer.inference.pretrained import locate_pretrained
+from transformer.inference.translator import Translator
+from transformer.lab.search.study import RECORD, search_name, write_study
+from transformer.lab.search.trace import (
     Penalty,
     SearchTrace,
     exact_search,
     log_probabilities,
     trace_search,
 )
-from transformer.inference.decoding import Hypothesis
-from transformer.inference.pretrained import locate_pretrained
-from transformer.inference.translator import Translator
+from transformer.recipes.record import describe_environment
 
 MODEL = "tatoeba-en-de"
 BEAM_SIZES = (1, 2, 4, 8, 16, 32)

@@ -2,7 +2,7 @@
 
     python tools/record_step_time.py
 
-The record, transformer/experiments/studies/step_time.json, is what the speed page shows
+The record, transformer/lab/speed/step_time.json, is what the speed page shows
 (tools/make_speed.py); make it again when the model or the loss has changed. It is always of the
 processor; `make gpu` records the same of a GPU with each throughput that it measures. It takes a
 minute. The steps are of Tatoeba pairs, bucketed, in float32.
@@ -19,10 +19,10 @@ import torch
 from transformer.book.speed import STEP_TIME
 from transformer.data.batching import TokenBatches, encode_pairs
 from transformer.data.corpora import load_corpus
-from transformer.experiments.record import describe_environment, write_record
-from transformer.experiments.step_time import measure_step_time
 from transformer.inference.translator import Translator
+from transformer.lab.speed.step_time import measure_step_time
 from transformer.model.config import TransformerConfig
+from transformer.recipes.record import describe_environment, write_record
 from transformer.training.config import TrainingConfig
 
 # Of each column: the configuration and the tokens of a batch, as in tests/benchmarks/bench.py, and

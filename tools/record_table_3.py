@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from run_plan import difference
 
-from transformer.experiments.presets import Preset
-from transformer.experiments.record import describe_environment, read_record, write_record
-from transformer.experiments.table_3 import ROWS, SCALES, Scale, row_preset, run_row, scale_text
+from transformer.lab.table_3.study import ROWS, SCALES, Scale, row_preset, run_row, scale_text
+from transformer.recipes.presets import Preset
+from transformer.recipes.record import describe_environment, read_record, write_record
 
 FOLDER = Path("runs") / "table-3"
 

@@ -15,16 +15,16 @@ from typing import Any
 
 from run_plan import Item, State, difference, state_of, step_of
 
-from transformer.experiments.record import read_record, write_record
-from transformer.experiments.requirements import LARGE_CORPORA
-from transformer.experiments.step_time import measure_step_time
-from transformer.experiments.throughput import (
+from transformer.lab.speed.step_time import measure_step_time
+from transformer.recipes.record import read_record, write_record
+from transformer.recipes.requirements import LARGE_CORPORA
+from transformer.recipes.throughput import (
     measure_throughput,
     preset_batches,
     random_batches,
 )
-from transformer.experiments.timing import RunTime, estimate_time, preview
-from transformer.experiments.translation import TranslationRun
+from transformer.recipes.timing import RunTime, estimate_time, preview
+from transformer.recipes.translation import TranslationRun
 from transformer.training.checkpoint import write_atomically
 
 # How a worker ends. Any other number is a failure.

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import torch
 
-from transformer.experiments.architectures import ARCHITECTURES, architecture
-from transformer.experiments.presets import Preset, get_preset
-from transformer.experiments.record import read_record
+from transformer.recipes.architectures import ARCHITECTURES, architecture
+from transformer.recipes.presets import Preset, get_preset
+from transformer.recipes.record import read_record
 
 Where = Literal["gpu", "cpu", "named"]
 

@@ -8,8 +8,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from transformer.experiments.record import RUNS, read_record
 from transformer.inference.pretrained import SHIPPED_FOLDER
+from transformer.lab.table_2.recorded import RUNS
+from transformer.recipes.record import read_record
 from transformer.training.checkpoint import load_pretrained, save_pretrained
 
 LIMIT = 20_000_000  # bytes of weights that a package may reasonably carry

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from transformer import Translator
-from transformer.experiments.toy import REVERSE, toy_config, train_toy
+from transformer.lab.toys.toy import REVERSE, toy_config, train_toy
 from transformer.model.transformer import Transformer
 from transformer.training.loss import TranslationLoss
 

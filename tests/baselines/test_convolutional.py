@@ -5,9 +5,9 @@ import torch
 
 from transformer.baselines import ConvolutionalConfig, ConvolutionalTranslator
 from transformer.baselines.convolutional import GatedConvolution
-from transformer.experiments.toy import REVERSE, exact_match, train_toy
 from transformer.inference.decoding import beam_search, greedy_search
 from transformer.inference.stepwise import StepwiseModel
+from transformer.lab.toys.toy import REVERSE, exact_match, train_toy
 
 SOURCE = torch.tensor([[3, 4, 5, 6, 2], [7, 8, 2, 0, 0], [9, 2, 0, 0, 0]])
 TARGET = torch.tensor([[1, 9, 10, 11], [1, 12, 13, 0], [1, 14, 3, 4]])

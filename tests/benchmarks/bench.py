@@ -36,11 +36,11 @@ from torch.profiler import ProfilerActivity, profile
 from transformer.book.speed import RECORD, Row, speed_table, summarise
 from transformer.data.batching import Batch, TokenBatches, encode_pairs
 from transformer.data.corpora import load_corpus
-from transformer.experiments.record import describe_environment, write_record
 from transformer.inference.decoding import beam_search, greedy_search
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
+from transformer.recipes.record import describe_environment, write_record
 
 SIZES = {
     "tiny": TransformerConfig.tiny(8000, dropout=0.1),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from transformer.book.departures import describe_effect, measurements
 from transformer.book.markers import fill_in, marked
-from transformer.experiments.choices import CHOICES, Effect, recorded_effects
+from transformer.lab.recipe.choices import CHOICES, Effect, recorded_effects
 
 PAGE = Path(__file__).parents[2] / "book" / "departures.md"
 

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 
 from transformer.book import BeamExplorer, MaskBuilder, PositionExplorer, SoftmaxExplorer
 from transformer.book.widgets.base import Widget
-from transformer.experiments.search_steps import Continuation, RecordedSearch
-from transformer.experiments.search_trace import SearchTrace
 from transformer.inference.decoding import length_penalty
+from transformer.lab.search.steps import Continuation, RecordedSearch
+from transformer.lab.search.trace import SearchTrace
 from transformer.model.masks import causal_mask
 from transformer.model.positional import sinusoidal_table
 

@@ -176,7 +176,7 @@ def test_what_is_installed_translates_without_the_checkout(executed, environment
     """The shipped weights, corpora and recorded runs came along."""
     code = (
         "from transformer import Translator, load_corpus\n"
-        "from transformer.experiments.record import recorded_runs\n"
+        "from transformer.lab.table_2.recorded import recorded_runs\n"
         "print(Translator.from_pretrained('tatoeba-en-de')('Where is the train station?'))\n"
         "print(len(load_corpus('tatoeba-en-de').test.source) > 100, len(recorded_runs()) > 0)\n"
     )

@@ -70,7 +70,7 @@ def wheel(tmp_path):
     with zipfile.ZipFile(path, "w") as packed:
         packed.writestr("transformer/__init__.py", code)
         packed.writestr("transformer/experiments/__init__.py", "")
-        packed.writestr("transformer/experiments/record.py", "recorded_runs = lambda: []")
+        packed.writestr("transformer/recipes/record.py", "recorded_runs = lambda: []")
         packed.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: transformer-book\n"
                         "Version: 0.0.1\n")  # fmt: skip
         packed.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: hand\n"

@@ -15,8 +15,8 @@ from record_worker import Place
 from run_plan import Item
 from toy_recording import TOY, TOYS, write_data
 
-from transformer.experiments.presets import PRESETS
-from transformer.experiments.record import read_record, write_record
+from transformer.recipes.presets import PRESETS
+from transformer.recipes.record import read_record, write_record
 from transformer.training.checkpoint import load_state
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,9 +8,9 @@ import pytest
 
 from transformer.book.results import hardware_of, render_results, run_command
 from transformer.book.tables import Table
-from transformer.experiments.presets import PRESETS
-from transformer.experiments.record import recorded_runs
-from transformer.experiments.summary import metric_of, metric_title
+from transformer.lab.table_2.recorded import recorded_runs
+from transformer.lab.table_2.summary import metric_of, metric_title
+from transformer.recipes.presets import PRESETS
 
 LOWERCASE = "BLEU on lower-cased Moses tokens"
 

@@ -8,9 +8,10 @@ from run_plan import PLAN, Entry, Item, State, choose, difference, items_of, sta
 from toy_recording import TOY, TOYS, write_data
 
 from transformer.baselines import RecurrentConfig
-from transformer.experiments.presets import PRESETS, Preset
-from transformer.experiments.record import RUNS, read_record, write_record
-from transformer.experiments.translation import TranslationRun
+from transformer.lab.table_2.recorded import RUNS
+from transformer.recipes.presets import PRESETS, Preset
+from transformer.recipes.record import read_record, write_record
+from transformer.recipes.translation import TranslationRun
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ import pytest
 
 from transformer.book.markers import fill_in, marked
 from transformer.book.scale import figures
-from transformer.experiments import scale
-from transformer.experiments.presets import get_preset
+from transformer.lab.speed import scale
+from transformer.recipes.presets import get_preset
 
 PAGE = Path(__file__).parents[2] / "book" / "scale.md"
 

@@ -17,8 +17,8 @@ from transformer.book.speed import (
     step_table,
     summarise,
 )
-from transformer.experiments.record import write_record
-from transformer.experiments.step_time import KINDS, StepTime
+from transformer.lab.speed.step_time import KINDS, StepTime
+from transformer.recipes.record import write_record
 
 PAGE = Path(__file__).parents[2] / "book" / "speed.md"
 OURS = "this package"

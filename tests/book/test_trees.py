@@ -4,7 +4,7 @@ from matplotlib.colors import to_hex
 
 from transformer.book.figures import COLOURS
 from transformer.book.trees import draw_tree
-from transformer.data.treebank import read_trees
+from transformer.data.corpora.treebank import read_trees
 
 
 @pytest.fixture

@@ -21,19 +21,18 @@ from typer.testing import CliRunner
 from transformer import Transformer, TransformerConfig, Translator
 from transformer.book.anchors import anchors
 from transformer.cli import app
-from transformer.data import multi30k
 from transformer.data.batching import Batch, EncodedPairs, Sentences, TokenBatches
-from transformer.data.corpora import load_corpus
-from transformer.data.download import DownloadError, download
-from transformer.experiments.presets import get_preset
-from transformer.experiments.properties import leak_gap, padding_gap, shift_right
-from transformer.experiments.record import recorded_runs
+from transformer.data.corpora import load_corpus, multi30k
+from transformer.data.corpora.download import DownloadError, download
 from transformer.inference.device import choose_device
 from transformer.inference.metrics import bleu
 from transformer.inference.pretrained import SHIPPED_FOLDER, shipped_names
+from transformer.lab.table_2.recorded import recorded_runs
+from transformer.lab.toys.properties import leak_gap, padding_gap, shift_right
 from transformer.model.attention import MultiHeadAttention, masked_softmax
 from transformer.model.masks import causal_mask
 from transformer.model.positional import sinusoidal_table
+from transformer.recipes.presets import get_preset
 from transformer.training.config import TrainingConfig
 from transformer.training.finite import NonFiniteLossError, require_finite
 from transformer.training.loss import smoothed_cross_entropy, smoothing_weights
@@ -187,7 +186,7 @@ def test_ask_offline(shipped, monkeypatch, tmp_path):
             raise OSError("nobody there")
         return Answer(b"right" if "good" in url else b"wrong")
 
-    monkeypatch.setattr("transformer.data.download.urlopen", host)
+    monkeypatch.setattr("transformer.data.corpora.download.urlopen", host)
     here, expected = tmp_path / "file", hashlib.sha256(b"right").hexdigest()
     with pytest.raises(DownloadError, match="nobody there.*wrong SHA-256"):
         download(["http://dead/file", "http://bad/file"], here, expected)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import record_runs
 
-from transformer.experiments.presets import PRESETS
+from transformer.recipes.presets import PRESETS
 
 TOY = PRESETS["smoke"].with_changes(
     vocab_size=300, d_model=16, d_ff=16, max_steps=30, batch_tokens=300, warmup_steps=4,

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from transformer import Translator
 from transformer.book import BeamExplorer, MaskBuilder, PositionExplorer, SoftmaxExplorer
-from transformer.experiments.search_steps import record_search
+from transformer.lab.search.steps import record_search
 from transformer.model.positional import sinusoidal_table
 
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>One widget</title>

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from transformer.data import packed, treebank
+from transformer.data import packed
+from transformer.data.corpora import treebank
+from transformer.data.corpora.tatoeba import read_pairs
+from transformer.data.corpora.treebank import load_treebank, plain, read_trees
 from transformer.data.lines import read_lines
 from transformer.data.packed import unpack_gzip
 from transformer.data.parallel import load_parallel_files
-from transformer.data.tatoeba import read_pairs
 from transformer.data.tokenizer import Tokenizer
-from transformer.data.treebank import load_treebank, plain, read_trees
 
 FEW = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -20,11 +20,11 @@ with atheris.instrument_imports(include=["transformer.data", "transformer.model.
                                          "transformer.model.weight_file",
                                          "transformer.training.checkpoint",
                                          "transformer.interop.marian_files"]):  # fmt: skip
+    from transformer.data.corpora.tatoeba import read_pairs
+    from transformer.data.corpora.treebank import plain, read_trees
     from transformer.data.lines import read_lines
     from transformer.data.packed import unpack_gzip
-    from transformer.data.tatoeba import read_pairs
     from transformer.data.tokenizer import Tokenizer
-    from transformer.data.treebank import plain, read_trees
     from transformer.interop.marian_files import read_json
     from transformer.model.weight_file import read_weight_file
     from transformer.training.checkpoint import load_state, load_weights

@@ -8,14 +8,15 @@ import torch
 
 from transformer.data.corpora import load_corpus
 from transformer.data.tokenizer import Tokenizer
-from transformer.experiments.record import RUNS, read_record
 from transformer.inference.decoding import greedy_search
 from transformer.inference.metrics import bleu
 from transformer.inference.pretrained import locate_pretrained
 from transformer.inference.translator import Translator
 from transformer.interop import CTranslate2Translator, to_ctranslate2
+from transformer.lab.table_2.recorded import RUNS
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
+from transformer.recipes.record import read_record
 
 pytest.importorskip("ctranslate2", reason="needs ctranslate2: requirements.txt")
 
@@ -174,7 +175,7 @@ def test_int8_is_smaller_costs_little_and_leaves_ours_alone(tmp_path, shipped, p
 
 
 def test_the_record_is_of_the_shipped_model_and_says_what_int8_costs():
-    record = read_record(RUNS.parent / "studies" / "export.json")
+    record = read_record(RUNS.parents[1] / "speed" / "export.json")
     weights = (locate_pretrained("tatoeba-en-de") / "model.safetensors").read_bytes()
     assert record["model"]["sha256"] == hashlib.sha256(weights).hexdigest()
     searches = record["searches"]

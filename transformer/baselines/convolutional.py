@@ -44,7 +44,7 @@ class ConvolutionalConfig:
     Raises:
         ValueError: if a size is not positive, ``kernel`` is even, or ``dropout`` is outside [0, 1).
 
-    Paper: not in the paper (it quotes ConvS2S from Gehring et al. 2017)
+    Reference: it quotes ConvS2S from Gehring et al. 2017.
     """
 
     vocab_size: int
@@ -68,10 +68,7 @@ class ConvolutionalConfig:
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values.
-
-        Paper: not in the paper
-        """
+        """Return all fields as plain values."""
         return asdict(self)
 
 
@@ -153,10 +150,7 @@ class MultiStepAttention(nn.Module):
 
 @dataclass
 class ConvolutionalState:
-    """Where each row of a search stands: the source it reads and the last inputs of each layer.
-
-    Paper: not in the paper
-    """
+    """Where each row of a search stands: the source it reads and the last inputs of each layer."""
 
     keys: Float[Tensor, "rows S d_model"]
     values: Float[Tensor, "rows S d_model"]

@@ -40,8 +40,6 @@ class RecurrentConfig:
 
     Raises:
         ValueError: if a size is not positive, the state's is odd, or ``dropout`` is outside [0, 1).
-
-    Paper: not in the paper (it quotes others' recurrent models)
     """
 
     vocab_size: int
@@ -65,19 +63,13 @@ class RecurrentConfig:
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values.
-
-        Paper: not in the paper
-        """
+        """Return all fields as plain values."""
         return asdict(self)
 
 
 @dataclass
 class RecurrentState:
-    """Where each row of a search stands: its hidden state and the source that it reads.
-
-    Paper: not in the paper
-    """
+    """Where each row of a search stands: its hidden state and the source that it reads."""
 
     hidden: Float[Tensor, "rows d_hidden"]
     memory: Float[Tensor, "rows S d_hidden"]

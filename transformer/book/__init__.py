@@ -1,7 +1,5 @@
 """What the chapters need beside the model: one look for figures, source that is shown from the
 file itself, maps to explore, tables, and exercises that say what is wrong.
-
-Paper: not in the paper: the means by which the book shows it
 """
 
 from transformer.book.exercises import check, check_function

@@ -2,8 +2,6 @@
 
 The reference pages point at hundreds of headings. A heading that is reworded must fail a test, and
 not wait for the reader who follows the link.
-
-Paper: not in the paper: keeps the links of the book whole
 """
 
 import json
@@ -19,8 +17,6 @@ def slug(heading: str) -> str:
     Args:
         heading: its text. Formulas, and the signs of Markdown's code and emphasis, are not part of
             the anchor.
-
-    Paper: not in the paper: keeps the links of the book whole
     """
     text = re.sub(r"\$[^$]*\$|[`*]", "", heading.strip()).lower().replace(" ", "-")
     return re.sub(r"[^\w\u4e00-\u9fff\-]", "", text)
@@ -37,8 +33,6 @@ def headings(page: Path) -> list[str]:
 
     Raises:
         FileNotFoundError: if there is no such file.
-
-    Paper: not in the paper: keeps the links of the book whole
     """
     return [
         line.lstrip("#").strip()
@@ -59,8 +53,6 @@ def anchors(page: Path) -> set[str]:
 
     Raises:
         FileNotFoundError: if there is no such file.
-
-    Paper: not in the paper: keeps the links of the book whole
     """
     targets = {found[1] for line in _markdown(page) if (found := re.fullmatch(r"\((.+)\)=", line))}
     return {slug(heading) for heading in headings(page)} | targets

@@ -2,8 +2,6 @@
 
 The script finds its own element, draws on a canvas in the page's colours, and follows pointer,
 arrow keys, changes of width and changes of theme. Without scripts the picture inside remains.
-
-Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
 """
 
 import json

@@ -184,8 +184,6 @@ def stored_rows(notebook: Path) -> list[Row]:
 
     Raises:
         FileNotFoundError: if there is no such notebook.
-
-    Paper: not in the paper
     """
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     found: list[Row] = []
@@ -205,8 +203,6 @@ def chapters(folder: Path) -> dict[str, Path]:
 
     Args:
         folder: of the notebooks.
-
-    Paper: not in the paper
     """
     return {path.name[:2]: path for path in sorted(folder.glob("[0-9][0-9]_*.ipynb"))}
 
@@ -223,8 +219,6 @@ def evidence_of(claim: Claim, rows: Mapping[str, Iterable[Row]]) -> list[tuple[s
 
     Raises:
         LookupError: if a piece is missing, or not one row only.
-
-    Paper: not in the paper
     """
     found = []
     for chapter, start in claim.evidence:

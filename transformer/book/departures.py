@@ -2,13 +2,11 @@
 
 A cell that ``<!-- choice NAME -->`` opens and ``<!-- end -->`` closes holds what the choice of that
 name measured, and is written anew from the record.
-
-Paper: not in the paper: where the package differs from it
 """
 
 from collections.abc import Mapping
 
-from transformer.experiments.choices import Effect
+from transformer.lab.recipe.choices import Effect
 
 _CHAPTER = "../notebooks/21_left_out.ipynb"
 
@@ -22,8 +20,6 @@ def describe_effect(effect: Effect) -> str:
     Returns:
         The mean gain in nats a token with its range over the seeds, that in BLEU, and the verdict
         with a link to the chapter.
-
-    Paper: not in the paper
     """
 
     def spread(gains: tuple[float, ...], digits: int, unit: str) -> str:
@@ -41,7 +37,5 @@ def measurements(effects: Mapping[str, Effect]) -> dict[str, str]:
 
     Args:
         effects: by the names that the markers of kind "choice" use.
-
-    Paper: not in the paper
     """
     return {name: describe_effect(effect) for name, effect in effects.items()}

@@ -2,8 +2,6 @@
 
 Title, question and kind of answer are read from the chapters. Only the difficulty is written here,
 a judgement by hand.
-
-Paper: not in the paper: lets a reader choose what to try
 """
 
 import json
@@ -59,8 +57,6 @@ class Exercise:
         title: without its number.
         question: the text up to the sentence that asks.
         kind: what the reader gives: a function, a number, a prediction; or there is no check.
-
-    Paper: not in the paper: lets a reader choose what to try
     """
 
     chapter: str
@@ -75,8 +71,6 @@ class Exercise:
 
         Raises:
             LookupError: if nobody has said so.
-
-        Paper: not in the paper: lets a reader choose what to try
         """
         letters = LEVELS.get(self.chapter, "")
         if self.number > len(letters):
@@ -107,8 +101,6 @@ def exercises_of(notebook: Path) -> list[Exercise]:
 
     Raises:
         FileNotFoundError: if there is no such notebook.
-
-    Paper: not in the paper: lets a reader choose what to try
     """
     found: list[tuple[re.Match[str], list[str]]] = []
     inside = False
@@ -166,8 +158,6 @@ def render_exercises(parts: Mapping[str, Sequence[Path]]) -> str:
 
     Raises:
         LookupError: if an exercise has no level.
-
-    Paper: not in the paper: lets a reader choose what to try
     """
     sections, total = [], {"easy": 0, "medium": 0, "hard": 0}
     for part, paths in parts.items():

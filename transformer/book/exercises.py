@@ -3,8 +3,6 @@
 An answer that is not written yet passes in silence, so that a notebook with open exercises still
 runs from top to bottom. A wrong answer raises :class:`WrongAnswer`, whose message is all that a
 notebook shows of it.
-
-Paper: not in the paper: lets a reader work without a teacher
 """
 
 import copy
@@ -17,10 +15,7 @@ from torch import Tensor
 
 
 class WrongAnswer(AssertionError):
-    """An answer to an exercise is not right yet; the message says how.
-
-    Paper: not in the paper: lets a reader work without a teacher
-    """
+    """An answer to an exercise is not right yet; the message says how."""
 
     def _render_traceback_(self) -> list[str]:
         # IPython shows this in place of the traceback: the fault is in the answer, not in here.
@@ -45,8 +40,6 @@ def check(
 
     Raises:
         WrongAnswer: if the answer is wrong.
-
-    Paper: not in the paper: lets a reader work without a teacher
     """
     if _is_open(answer):
         print(f"○ {name}: nothing to check yet.")
@@ -77,8 +70,6 @@ def check_function(
 
     Raises:
         WrongAnswer: if a result is wrong, if the function raises, or if it changes its arguments.
-
-    Paper: not in the paper: lets a reader work without a teacher
     """
     name = name or getattr(function, "__name__", "your function")
     if _is_open(function):
@@ -125,8 +116,6 @@ def find_fault(
 
     Returns:
         The fault, or None if there is none.
-
-    Paper: not in the paper: lets a reader work without a teacher
     """
     if isinstance(answer, np.generic) or (isinstance(answer, Tensor) and answer.ndim == 0):
         answer = answer.item()  # a number or a truth value like any other

@@ -3,8 +3,6 @@
 Figures are drawn on white in the colours of :mod:`transformer.book.palette`; what a dark page makes
 of them is said there. Text has three sizes: that of titles, the common one, and "small" for remarks
 and crowded labels.
-
-Paper: not in the paper: the style of the book
 """
 
 import random
@@ -62,8 +60,6 @@ def setup(seed: int = 0) -> None:
 
     Args:
         seed: for Python's, NumPy's and PyTorch's global generators.
-
-    Paper: not in the paper: makes a chapter repeatable
     """
     mpl.rcParams.update(STYLE)
     random.seed(seed)
@@ -92,8 +88,6 @@ def figure(
     Returns:
         The figure, and its axes: one, or an array where there are several panels, of the shape
         (rows, columns) without the axes of size 1.
-
-    Paper: not in the paper: the style of the book
     """
     return plt.subplots(rows, columns, figsize=(width, height), layout="constrained", **options)
 
@@ -106,8 +100,6 @@ def ramp(steps: int) -> list[str]:
 
     Returns:
         Colours as "#rrggbb", each with a contrast of at least 3 to white.
-
-    Paper: not in the paper: the style of the book
     """
     colours = mpl.colormaps["plasma"](np.linspace(0.62, 0.0, steps))
     return [mpl.colors.to_hex(colour) for colour in colours]
@@ -136,8 +128,6 @@ def plot_runs(
 
     Raises:
         ValueError: if ``runs`` does not have a row for each seed with a number for each place.
-
-    Paper: not in the paper: it prints no spread over seeds; this book always does
     """
     runs = np.asarray(runs, dtype=float)
     if runs.ndim != 2 or runs.shape[1] != len(x):
@@ -162,8 +152,6 @@ def name_line(
         at: the x to write it at; the height is the line's own.
         dx: shift to the right, in points.
         dy: shift upwards, in points.
-
-    Paper: not in the paper: the style of the book
     """
     axes = line.axes
     assert isinstance(axes, Axes)  # None is only for a line that was never drawn

@@ -2,8 +2,6 @@
 
 A map travels inside the notebook. It needs no library and no network, works by pointer and by
 arrow keys, says in words what it shows, and falls back to a picture where scripts do not run.
-
-Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
 """
 
 import base64
@@ -34,8 +32,6 @@ class AttentionMap(Widget):
 
     Raises:
         ValueError: if a number of labels or names does not fit, or a weight is outside [0, 1].
-
-    Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
     """
 
     kind = "attention-map"
@@ -83,10 +79,7 @@ class AttentionMap(Widget):
         return f"Attention map. Largest weight of each query: {', '.join(pairs)}."
 
     def draw(self, figure: Figure) -> None:
-        """Draw the first map.
-
-        Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
-        """
+        """Draw the first map."""
         rows, columns = self.weights.shape[1:]
         axes = figure.subplots()
         axes.grid(False)
@@ -99,10 +92,7 @@ class AttentionMap(Widget):
         axes.set_ylabel("query", color=ROLES["query"])
 
     def payload(self) -> dict[str, Any]:
-        """Pack labels and weights; 16 bits a weight keep four decimals.
-
-        Paper: not in the paper: its Figures 3 to 5 are printed pictures of such maps
-        """
+        """Pack labels and weights; 16 bits a weight keep four decimals."""
         packed = np.round(np.clip(self.weights, 0, 1) * 65535).astype("<u2").tobytes()
         return {
             "queries": self.queries,

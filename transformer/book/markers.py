@@ -2,8 +2,6 @@
 
 What ``<!-- KIND NAME -->`` opens and ``<!-- end -->`` closes is written anew by a program, and a
 test holds page and record together.
-
-Paper: not in the paper: no number on a page is typed by hand
 """
 
 import re
@@ -27,8 +25,6 @@ def fill_in(page: str, kind: str, texts: Mapping[str, str]) -> str:
 
     Raises:
         ValueError: if a marker has a name without a text.
-
-    Paper: not in the paper
     """
 
     def filled(match: re.Match[str]) -> str:
@@ -46,7 +42,5 @@ def marked(page: str, kind: str) -> list[str]:
     Args:
         page: in Markdown.
         kind: of the markers.
-
-    Paper: not in the paper
     """
     return _pattern(kind).findall(page)

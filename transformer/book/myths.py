@@ -108,18 +108,12 @@ class Myth:
 
     @property
     def anchor(self) -> str:
-        """The anchor of its section, without the hash.
-
-        Paper: not in the paper
-        """
+        """The anchor of its section, without the hash."""
         return re.sub(r"[^a-z0-9]+", "-", self.said.lower())
 
     @property
     def heading(self) -> str:
-        """Its heading in the chapter, as Markdown.
-
-        Paper: not in the paper
-        """
+        """Its heading in the chapter, as Markdown."""
         return f'### "{self.said}"'
 
 
@@ -274,8 +268,6 @@ def myth(said: str) -> Myth:
 
     Raises:
         LookupError: if no statement or more than one begins so.
-
-    Paper: not in the paper
     """
     found = [one for one in MYTHS if one.said.startswith(said)]
     if len(found) != 1:

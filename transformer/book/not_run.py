@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 import torch
 
 from transformer.book.tables import Table, significant
-from transformer.data.catalogue import corpus_catalogue
-from transformer.experiments.architectures import architecture, build_model
-from transformer.experiments.cost import hardware_flops, training_flops
-from transformer.experiments.presets import Preset
-from transformer.experiments.summary import Group
+from transformer.data.corpora.catalogue import corpus_catalogue
+from transformer.lab.table_2.summary import Group
 from transformer.model.config import TransformerConfig
+from transformer.recipes.architectures import architecture, build_model
+from transformer.recipes.cost import hardware_flops, training_flops
+from transformer.recipes.presets import Preset
 
 #: Fewer seeds than this show too little of the spread.
 ENOUGH_SEEDS = 3
@@ -50,8 +50,6 @@ def render_not_run(groups: Iterable[Group], presets: Mapping[str, Preset]) -> st
     Args:
         groups: the recorded runs.
         presets: recipes by name. The one called "smoke" is left out: every test runs it.
-
-    Paper: not in the paper
     """
     seeds: dict[str, int] = {}
     for group in groups:

@@ -6,8 +6,6 @@ each from each other on both: by their lightness, where the hue does not help.
 
 Figures are drawn once, on white, for every place where a notebook may be read. On a dark page the
 style sheet of the book turns their lightness over and keeps their hues, as :func:`on_dark` does.
-
-Paper: not in the paper: the style of the book
 """
 
 import numpy as np
@@ -51,8 +49,6 @@ def on_dark(colour: str) -> str:
 
     Returns:
         The colour as "#rrggbb".
-
-    Paper: not in the paper: the style of the book
     """
     inverted = 0.93 - 0.86 * np.array(to_rgb(colour))
     red, green, blue = np.clip(_HALF_TURN @ inverted, 0, 1)
@@ -66,8 +62,6 @@ def css_variables() -> tuple[str, str]:
         Two lists of declarations: ``--blue`` and so on for the colours, ``--query``, ``--key``,
         ``--value`` and ``--hidden`` for the roles, ``--ink``, ``--soft``, and ``--on`` for text
         that stands on a colour.
-
-    Paper: not in the paper: the style of the book
     """
     shared = {**COLOURS, **ROLES, "ink": INK, "soft": SOFT}
     light = {**shared, "on": "#ffffff"}

@@ -109,7 +109,7 @@ PLACES = (
     Place("Table 4", "parsing, F1 on section 23", section="6.3", chapters=("19_parsing",)),
     Place("7", "Conclusion", "Plans: other kinds of input, attention to a neighbourhood only, "
           "and less of one token after another.",
-          names=("transformer.experiments.operations.sequential_steps",),
+          names=("transformer.lab.table_1.operations.sequential_steps",),
           chapters=("15_table_1", "22_long_sequences", "23_beyond_translation")),
 )  # fmt: skip
 

@@ -78,10 +78,7 @@ class PublicName:
 
     @property
     def says_its_shapes(self) -> bool:
-        """Whether the shape of every tensor stands in the annotations or in the docstring.
-
-        Paper: not in the paper
-        """
+        """Whether the shape of every tensor stands in the annotations or in the docstring."""
         return not self.unshaped or any(map(_mentions_a_shape, (self.docstring, self.around)))
 
 

@@ -6,7 +6,7 @@ Paper: section 6.1, Table 2
 from collections.abc import Iterable
 
 from transformer.book.tables import Table
-from transformer.experiments.published import METRICS, Conversion, PublishedScore
+from transformer.lab.table_2.published import METRICS, Conversion, PublishedScore
 
 _LANGUAGES = {"en": "English", "de": "German", "fr": "French"}
 _FAMILIES = {
@@ -49,26 +49,18 @@ def source_of(row: PublishedScore | Conversion) -> str:
 
     Args:
         row: a published figure.
-
-    Paper: not in the paper
     """
     where = f"[{row.source}]({row.url})"
     return where if row.key is None else f"{{cite:t}}`{row.key}`, {where}"
 
 
 def count_of(number: int | None) -> str:
-    """Write a number of parameters, or nothing where it is not known.
-
-    Paper: not in the paper
-    """
+    """Write a number of parameters, or nothing where it is not known."""
     return "" if number is None else f"{number:,}"
 
 
 def figure_of(number: float | None) -> str:
-    """Write a published score with two digits if it needs them, or nothing where there is none.
-
-    Paper: not in the paper
-    """
+    """Write a published score with two digits if it needs them, or nothing where there is none."""
     if number is None:
         return ""
     return f"{number:.1f}" if round(number, 1) == number else f"{number:.2f}"
@@ -163,8 +155,6 @@ def render_conversions(conversions: Iterable[Conversion]) -> str:
 
     Args:
         conversions: the outputs.
-
-    Paper: not in the paper, which gives one number for each output
     """
     conversions = list(conversions)
     rows = [

@@ -20,10 +20,9 @@ from transformer.book.published_tables import (
 )
 from transformer.book.source import REPOSITORY
 from transformer.book.tables import Table
-from transformer.experiments.presets import PRESETS, Preset
-from transformer.experiments.published import CONVERSIONS, METRICS, PUBLISHED
-from transformer.experiments.record import recorded_runs
-from transformer.experiments.summary import (
+from transformer.lab.table_2.published import CONVERSIONS, METRICS, PUBLISHED
+from transformer.lab.table_2.recorded import recorded_runs
+from transformer.lab.table_2.summary import (
     Group,
     Record,
     fitting_published,
@@ -32,15 +31,16 @@ from transformer.experiments.summary import (
     metric_title,
     test_set,
 )
-from transformer.experiments.verdicts import rivals, versus_group, versus_published
+from transformer.lab.table_2.verdicts import rivals, versus_group, versus_published
+from transformer.recipes.presets import PRESETS, Preset
 
 _SIZES = ("num_layers", "num_decoder_layers", "d_model", "d_ff", "d_hidden", "num_heads", "kernel")
 
 _HEAD = """# Results
 
 This page lists every training run that is recorded in the package, and beside it what others have
-published. It is generated: each number comes from a record in `transformer/experiments/runs`, from
-a preset, or from `transformer/experiments/published.py`, which names the source of each figure.
+published. It is generated: each number comes from a record in `transformer/lab/table_2/runs`, from
+a preset, or from `transformer/lab/table_2/published.py`, which names the source of each figure.
 
 **How to read it.** A score is the mean over the seeds of a recipe, with the lowest and the highest
 in brackets; a single seed has no spread to show, and then that stands there. Scores are those of
@@ -93,8 +93,6 @@ def run_command(record: Record) -> str:
     Args:
         record: a recorded run; for one of before commands were recorded it follows from preset
             and seed.
-
-    Paper: not in the paper
     """
     command = record.get("command")
     return command or f"transformer train {record['preset']['name']} --set seed={record['seed']}"
@@ -201,7 +199,7 @@ def _runs(runs: list[tuple[str, Record]]) -> str:
     for name, record in runs:
         minutes = record["minutes"]
         rate = record["target_tokens"] / (60 * minutes) if minutes else math.nan
-        link = f"{REPOSITORY}/blob/main/transformer/experiments/runs/{name}.json"
+        link = f"{REPOSITORY}/blob/main/transformer/lab/table_2/runs/{name}.json"
         rows.append(
             (f"[{name}]({link})", record["seed"], hardware_of(record), f"{minutes:,.1f}",
              f"{record['steps']:,}", f"{record['target_tokens']:,}", f"{rate:,.0f}",

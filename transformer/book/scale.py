@@ -1,24 +1,19 @@
 """The page on scale: its prose is written on the page, its figures are worked out.
 
 What ``<!-- figure NAME -->`` opens and ``<!-- end -->`` closes is written anew.
-
-Paper: not in the paper
 """
 
 from typing import Any
 
-from transformer.experiments import scale
-from transformer.experiments.cost import hardware_flops
-from transformer.experiments.presets import get_preset
-from transformer.experiments.record import read_record
-from transformer.experiments.requirements import duration, size
+from transformer.lab.speed import scale
+from transformer.recipes.cost import hardware_flops
+from transformer.recipes.presets import get_preset
+from transformer.recipes.record import read_record
+from transformer.recipes.requirements import duration, size
 
 
 def figures() -> dict[str, str]:
-    """Work out all figures of the page, by name, as Markdown.
-
-    Paper: not in the paper
-    """
+    """Work out all figures of the page, by name, as Markdown."""
     record = read_record(scale.RECORD)
     return {
         "runs": _table(

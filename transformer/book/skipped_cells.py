@@ -2,8 +2,6 @@
 
 Python's own message, that a name is not defined, is right and does not say what to do: the name is
 made in a cell above that has not been run, or was made before the kernel was restarted.
-
-Paper: not in the paper: lets a reader work without a teacher
 """
 
 from types import TracebackType
@@ -19,8 +17,6 @@ def explain_unknown_names() -> None:
     """Let the notebook print a hint below the traceback of a name that is not defined.
 
     Does nothing outside of IPython, and nothing to other errors.
-
-    Paper: not in the paper: lets a reader work without a teacher
     """
     try:
         from IPython import get_ipython

@@ -2,8 +2,6 @@
 
 A chapter that copied a function would part from it one day. Here the page holds what the package
 holds, and the test that compares stored outputs fails when the package moves on.
-
-Paper: not in the paper: keeps page and package one
 """
 
 import ast
@@ -22,10 +20,7 @@ ROOT = Path(transformer.__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Source:
-    """A piece of source with its place; a notebook shows it highlighted, with a link.
-
-    Paper: not in the paper: keeps page and package one
-    """
+    """A piece of source with its place; a notebook shows it highlighted, with a link."""
 
     code: str
     path: str
@@ -34,10 +29,7 @@ class Source:
 
     @property
     def place(self) -> str:
-        """File and lines in words.
-
-        Paper: not in the paper: keeps page and package one
-        """
+        """File and lines in words."""
         return f"{self.path}, lines {self.first_line}-{self.last_line}"
 
     def _repr_markdown_(self) -> str:
@@ -63,8 +55,6 @@ def show_source(thing: Callable[..., Any], docstring: bool = True) -> Source:
     Raises:
         TypeError: if ``thing`` has no Python source.
         ValueError: if it is not defined in this package.
-
-    Paper: not in the paper: keeps page and package one
     """
     thing = inspect.unwrap(thing)
     try:

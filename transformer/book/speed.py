@@ -1,7 +1,4 @@
-"""The speed page: prose written on the page, tables from what programs recorded.
-
-Paper: not in the paper: it compares programs
-"""
+"""The speed page: prose written on the page, tables from what programs recorded."""
 
 import json
 import statistics
@@ -11,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from transformer.book.tables import Table, significant
-from transformer.experiments.record import recorded_runs
-from transformer.experiments.step_time import KINDS, StepTime
-from transformer.experiments.table_3 import STUDIES
-from transformer.experiments.throughput import MEASUREMENTS
+from transformer.lab.speed import step_time
+from transformer.lab.speed.step_time import KINDS, StepTime
+from transformer.lab.table_2.recorded import recorded_runs
+from transformer.recipes.throughput import MEASUREMENTS
 
+SPEED = Path(step_time.__file__).parent
 #: What ``make bench`` writes.
-RECORD = STUDIES / "speed.json"
+RECORD = SPEED / "speed.json"
 #: What tools/record_step_time.py writes.
-STEP_TIME = STUDIES / "step_time.json"
-_EXPORT = STUDIES / "export.json"  # what tools/record_export.py writes
+STEP_TIME = SPEED / "step_time.json"
+_EXPORT = SPEED / "export.json"  # what tools/record_export.py writes
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,6 @@ class Row:
         ratio: median over the rounds of the first program's speed divided by this one's.
         least: the smallest of these ratios.
         most: the largest.
-
-    Paper: not in the paper
     """
 
     name: str
@@ -55,8 +51,6 @@ def summarise(speed: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
 
     Raises:
         ValueError: if a program took part in fewer rounds than another.
-
-    Paper: not in the paper
     """
     first, *_ = speed.values()
     rows = []
@@ -75,8 +69,6 @@ def speed_table(unit: str, rows: Sequence[Row]) -> Table:
     Args:
         unit: what is counted; "MiB" counts memory, of which less is better.
         rows: the programs, the one that is compared with the others first.
-
-    Paper: not in the paper
     """
     first = rows[0].name
     memory = unit == "MiB"
@@ -96,8 +88,6 @@ def recorded_speed(path: Path = RECORD) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: if nothing was recorded.
-
-    Paper: not in the paper
     """
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return record
@@ -113,8 +103,6 @@ def ratio(record: Mapping[str, Any], table: str, name: str) -> float:
 
     Raises:
         KeyError: if there is no such table or program.
-
-    Paper: not in the paper
     """
     rows = {row["name"]: row for row in record["tables"][table]["rows"]}
     return float(rows[name]["ratio"])
@@ -125,8 +113,6 @@ def step_table(steps: Mapping[str, StepTime]) -> Table:
 
     Args:
         steps: what was measured, by what heads its column.
-
-    Paper: not in the paper
     """
     rows = []
     for kind in KINDS:
@@ -150,8 +136,6 @@ def blocks(record: Mapping[str, Any], measurements: Path = MEASUREMENTS) -> dict
     Returns:
         A table in Markdown for each of the record, one of the exported model as "export", one of
         the parts of a step as "step", what is known of GPUs as "gpu", and "machine".
-
-    Paper: not in the paper
     """
     export = json.loads(_EXPORT.read_text(encoding="utf-8"))
     step_time = json.loads(STEP_TIME.read_text(encoding="utf-8"))

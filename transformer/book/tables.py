@@ -1,7 +1,4 @@
-"""Tables made from numbers that the page itself computed.
-
-Paper: not in the paper: no number on a page is typed by hand
-"""
+"""Tables made from numbers that the page itself computed."""
 
 import math
 from collections.abc import Sequence
@@ -17,8 +14,6 @@ class Table:
 
     Raises:
         ValueError: if a row is longer or shorter than the header.
-
-    Paper: not in the paper: no number on a page is typed by hand
     """
 
     def __init__(self, header: Sequence[str], rows: Sequence[Sequence[object]]):
@@ -44,10 +39,7 @@ class Table:
         )
 
     def markdown(self) -> str:
-        """The table in Markdown, for a page that is no notebook.
-
-        Paper: not in the paper: no number on a page is typed by hand
-        """
+        """The table in Markdown, for a page that is no notebook."""
         lines = [self.header, ["---"] * len(self.header), *self.rows]
         cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
         return "".join(f"| {' | '.join(line)} |\n" for line in cells)
@@ -70,8 +62,6 @@ def significant(number: int | float, digits: int = 2) -> str:
 
     Returns:
         The number without an exponent, with commas between thousands.
-
-    Paper: not in the paper: no number on a page claims more than was measured
     """
     if number == 0:
         return "0"
@@ -84,7 +74,5 @@ def comparison(rows: Sequence[tuple[str, str, str]]) -> Table:
 
     Args:
         rows: (what the paper says, what was measured here, where they differ).
-
-    Paper: not in the paper: sets each of its statements beside a measurement
     """
     return Table(["What the paper says", "What we measured", "Where they differ"], rows)

@@ -21,8 +21,6 @@ def resolve(place: str, root: Path) -> tuple[Path, str]:
 
     Returns:
         The file, which need not exist, and the anchor, which may be empty.
-
-    Paper: not in the paper
     """
     name, _, anchor = place.partition("#")
     path = root / name if name.endswith(".md") else root / "notebooks" / f"{name}.ipynb"

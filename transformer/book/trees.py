@@ -1,13 +1,10 @@
-"""Trees of sentences as drawings.
-
-Paper: not in the paper: it draws no parse
-"""
+"""Trees of sentences as drawings."""
 
 from matplotlib.axes import Axes
 
 from transformer.book.palette import COLOURS, INK, RULE
-from transformer.data.treebank import Tree
-from transformer.experiments.bracketing import PUNCTUATION, counted_phrases
+from transformer.data.corpora.treebank import Tree
+from transformer.lab.parsing.bracketing import PUNCTUATION, counted_phrases
 
 
 def draw_tree(axes: Axes, tree: Tree, gold: Tree | None = None) -> None:
@@ -20,8 +17,6 @@ def draw_tree(axes: Axes, tree: Tree, gold: Tree | None = None) -> None:
 
     Raises:
         ValueError: if the two have different words.
-
-    Paper: not in the paper: it draws no parse
     """
     surplus: set[tuple[str, int, int]] = set()
     place = [0]  # position of each word as counted_phrases has it

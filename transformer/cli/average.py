@@ -35,7 +35,7 @@ def average(
       transformer average runs/tatoeba-small --last 10
       transformer average runs/smoke/checkpoints/step-000000{20,40}.safetensors -o averaged
     """
-    from transformer.experiments.averaging import average_model, last_checkpoints
+    from transformer.recipes.averaging import average_model, last_checkpoints
     from transformer.training.checkpoint import save_pretrained
 
     checkpoints = source

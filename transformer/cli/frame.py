@@ -139,8 +139,6 @@ def file_pair(name: str, source: Path | None, target: Path | None) -> tuple[Path
 
     Raises:
         ValueError: if only one of them was given.
-
-    Paper: not in the paper
     """
     if (source is None) != (target is None):
         raise ValueError(f"--{name}source-file and --{name}target-file go together")

@@ -21,7 +21,7 @@ def corpora(data_dir: DataDir = None) -> None:
     Example:
       transformer corpora --data-dir ~/corpora
     """
-    from transformer.data.catalogue import corpus_catalogue
+    from transformer.data.corpora.catalogue import corpus_catalogue
 
     rows: list[tuple[str, ...]] = [("NAME", "LANGUAGES", "AT HAND", "FROM", "LICENCE")]
     for entry in corpus_catalogue(data_dir):
@@ -47,7 +47,7 @@ def info(
       transformer info wmt14-base
       transformer info runs/smoke
     """
-    from transformer.experiments.presets import PRESETS
+    from transformer.recipes.presets import PRESETS
 
     if name is None:
         _installation()
@@ -64,10 +64,10 @@ def info(
 
 
 def _installation() -> None:
-    from transformer.experiments.presets import PRESETS
-    from transformer.experiments.record import LIBRARIES
     from transformer.inference.device import choose_device, device_label
     from transformer.inference.pretrained import shipped_names
+    from transformer.recipes.presets import PRESETS
+    from transformer.recipes.record import LIBRARIES
 
     _table(
         [

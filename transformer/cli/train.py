@@ -64,11 +64,11 @@ def train(
       accelerate launch -m transformer.cli train wmt14-base
     """
     from transformer.data.corpora import corpus_from_files
-    from transformer.experiments.overrides import parse_changes
-    from transformer.experiments.presets import get_preset
-    from transformer.experiments.requirements import LARGE_CORPORA
-    from transformer.experiments.timing import preview
-    from transformer.experiments.translation import TranslationRun
+    from transformer.recipes.overrides import parse_changes
+    from transformer.recipes.presets import get_preset
+    from transformer.recipes.requirements import LARGE_CORPORA
+    from transformer.recipes.timing import preview
+    from transformer.recipes.translation import TranslationRun
 
     recipe = get_preset(preset)
     recipe = recipe.with_changes(**parse_changes(recipe, changes or []))
@@ -124,6 +124,6 @@ def _without_gpu(hours: float | None) -> list[str]:
 
 def _at_hand(corpus: str, data_dir: Path | None) -> bool:
     """Whether a corpus is here already, as far as the user's own files tell."""
-    from transformer.data.catalogue import corpus_catalogue
+    from transformer.data.corpora.catalogue import corpus_catalogue
 
     return any(entry.at_hand for entry in corpus_catalogue(data_dir) if entry.name == corpus)

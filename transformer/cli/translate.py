@@ -99,9 +99,9 @@ def evaluate(
     """
     from transformer.data.corpora import load_corpus, load_parallel_files
     from transformer.data.moses import in_form
-    from transformer.experiments.translation import evaluate as scores_of
     from transformer.inference.device import choose_device
     from transformer.inference.translator import Translator
+    from transformer.recipes.translation import evaluate as scores_of
 
     files = file_pair("", source_file, target_file)
     if files is not None and corpus is not None:

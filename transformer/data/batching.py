@@ -55,8 +55,6 @@ class Batch:
 
         Returns:
             A batch whose tensors are on ``device``.
-
-        Paper: not in the paper; devices.
         """
         moved: dict[str, Any] = {
             name: tensor.to(device, non_blocking=non_blocking)

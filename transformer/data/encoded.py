@@ -30,8 +30,6 @@ class Sentences:
         ids: All sentences after one another, each with its ``<eos>``. The array may be a file that
             is mapped into memory.
         offsets: Where each sentence starts, and at last the end: one more than sentences.
-
-    Paper: not in the paper; storage.
     """
 
     ids: Int32[np.ndarray, " tokens"] | UInt16[np.ndarray, " tokens"]
@@ -43,10 +41,7 @@ class Sentences:
     def lengths(
         self, rows: Int64[np.ndarray, " B"] | slice = slice(None)
     ) -> Int64[np.ndarray, " B"]:
-        """Number of ids, ``<eos>`` included, of all sentences or of some.
-
-        Paper: not in the paper; storage.
-        """
+        """Number of ids, ``<eos>`` included, of all sentences or of some."""
         return self.offsets[1:][rows] - self.offsets[:-1][rows]
 
     def __getitem__(self, row: int) -> list[int]:
@@ -62,8 +57,6 @@ class Sentences:
 
         Returns:
             The matrix.
-
-        Paper: not in the paper; storage.
         """
         lengths = self.lengths(rows)
         position = np.arange(lengths.max())
@@ -96,10 +89,7 @@ class EncodedPairs:
 
     @cached_property
     def checksum(self) -> int:
-        """CRC-32 of all ids, source before target; equal for equal text and tokenizer.
-
-        Paper: not in the paper; a run must go on with the text that it began with.
-        """
+        """CRC-32 of all ids, source before target; equal for equal text and tokenizer."""
         return ids_checksum([self.source.ids, self.target.ids])
 
     @cached_property
@@ -145,8 +135,6 @@ def ids_checksum(
     Args:
         arrays: Ids, one after the other.
         start: Checksum of the ids before them.
-
-    Paper: not in the paper; storage.
     """
     for ids in arrays:
         start = zlib.crc32(ids.astype(np.int32, copy=False).data, start)

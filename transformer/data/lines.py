@@ -1,7 +1,4 @@
-"""Lines of text files, one after the other, in constant memory.
-
-Paper: not in the paper
-"""
+"""Lines of text files, one after the other, in constant memory."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +21,6 @@ def read_lines(path: Path | str) -> list[str]:
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If the file is empty, not UTF-8, damaged gzip, or unpacks to more than text.
-
-    Paper: not in the paper; reading files.
     """
     return list(iterate_lines(path))
 
@@ -45,8 +40,6 @@ def iterate_lines(path: Path | str) -> Iterator[str]:
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If the file is empty, not UTF-8, damaged gzip, or unpacks to more than text.
-
-    Paper: not in the paper; reading files.
     """
     path = Path(path)
     if not path.is_file():

@@ -45,8 +45,6 @@ def moses_lowercased(corpus: Corpus) -> Corpus:
 
     Raises:
         ModuleNotFoundError: If `sacremoses` is not installed.
-
-    Paper: not in the paper; the protocol of Wu et al. 2021 for Multi30K.
     """
     splits = {
         name: Split(

@@ -2,8 +2,6 @@
 
 A few kilobytes can unpack to as many gigabytes, by mistake or by design. What a file unpacks to is
 limited before it is held in memory.
-
-Paper: not in the paper
 """
 
 import gzip
@@ -23,8 +21,6 @@ def most_unpacked(packed_bytes: int) -> int:
 
     Args:
         packed_bytes: size of the file.
-
-    Paper: not in the paper
     """
     return max(ALWAYS_ALLOWED, HIGHEST_RATIO * packed_bytes)
 
@@ -41,8 +37,6 @@ def unpack_gzip(data: bytes, name: str) -> bytes:
 
     Raises:
         ValueError: if the file is damaged, or unpacks to more than any text does.
-
-    Paper: not in the paper
     """
     return b"".join(iterate_gzip(io.BytesIO(data), len(data), name))
 
@@ -63,8 +57,6 @@ def iterate_gzip(
 
     Raises:
         ValueError: if the file is damaged, or unpacks to more than any text does.
-
-    Paper: not in the paper
     """
     most, unpacked = most_unpacked(size), 0
     with gzip.GzipFile(fileobj=packed) as file:

@@ -46,10 +46,7 @@ class Split:
         return zip(self.source, self.target, strict=True)
 
     def swapped(self) -> "Split":
-        """The same pairs in the other direction.
-
-        Paper: not in the paper; convenience.
-        """
+        """The same pairs in the other direction."""
         return Split(self.target, self.source)
 
     def first(self, count: int | None) -> "Split":
@@ -57,8 +54,6 @@ class Split:
 
         Args:
             count: How many; None for all.
-
-        Paper: not in the paper; convenience.
         """
         return self if count is None else Split(self.source[:count], self.target[:count])
 
@@ -101,10 +96,7 @@ class StreamedSplit(Split):
         return sum(1 for _ in self)
 
     def swapped(self) -> "StreamedSplit":
-        """The same pairs in the other direction.
-
-        Paper: not in the paper; convenience.
-        """
+        """The same pairs in the other direction."""
         read = self.read
         return StreamedSplit(lambda: ((b, a) for a, b in read()), f"{self.identity}, swapped")
 
@@ -113,8 +105,6 @@ class StreamedSplit(Split):
 
         Args:
             count: How many; None for all.
-
-        Paper: not in the paper; convenience.
         """
         if count is None:
             return self
@@ -188,8 +178,6 @@ class Corpus:
         """SHA-256, in hex, over the names and the text of all splits, in their order.
 
         Two runs with one checksum read the same sentences in the same splits and order.
-
-        Paper: not in the paper; a recorded result should name its data exactly.
         """
         digest = hashlib.sha256()
         for name, split in self.splits.items():
@@ -298,8 +286,6 @@ def without_odd_pairs(
 
     Raises:
         ValueError: If no pair is left, or ``max_words`` is below 1.
-
-    Paper: not in the paper; cleaning of data.
     """
     return _in_memory(kept_pairs(zip(source, target, strict=True), origin, max_words))
 
@@ -321,8 +307,6 @@ def kept_pairs(
 
     Returns:
         An iterator over the other pairs. At its end it warns, or raises as the other does.
-
-    Paper: not in the paper; cleaning of data.
     """
     if max_words is not None and max_words < 1:
         raise ValueError(f"max_words must be at least 1 or None, got {max_words}")

@@ -24,8 +24,6 @@ def components(source: Sequence[str], target: Sequence[str]) -> list[int]:
 
     Returns:
         For every pair, the index of the first pair of its component.
-
-    Paper: not in the paper; its data came with a test set from other documents.
     """
     label = np.arange(len(source))
     sides = []
@@ -74,8 +72,6 @@ def split_by_component(
 
     Raises:
         ValueError: If a split would be empty.
-
-    Paper: not in the paper; its data came with a test set from other documents.
     """
     label = components(pairs.source, pairs.target)
     # A keyed hash is the shuffle: it needs no promise about any random generator's future.

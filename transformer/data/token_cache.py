@@ -3,8 +3,6 @@
 A folder of the cache holds the ids of both sides one after the other, where each sentence ends,
 and a header. It is made under another name and renamed when it is whole, so that a folder that
 exists can be used, whenever the program was stopped.
-
-Paper: not in the paper
 """
 
 import json
@@ -20,6 +18,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
+from transformer.data.corpora.local import cache_directory
 from transformer.data.encoded import (
     ByLength,
     EncodedPairs,
@@ -27,7 +26,6 @@ from transformer.data.encoded import (
     encoded_chunks,
     ids_checksum,
 )
-from transformer.data.local import cache_directory
 from transformer.data.parallel import StreamedSplit
 from transformer.data.tokenizer import Tokenizer
 
@@ -49,7 +47,7 @@ def cached_pairs(
         text: Pairs of text. Another text, by its identity, and another tokenizer have ids of
             their own.
         cache: Folder of all cached texts; None for ``tokens`` in
-            :func:`~transformer.data.local.cache_directory`.
+            :func:`~transformer.data.corpora.local.cache_directory`.
 
     Returns:
         The pairs as ids, as :func:`~transformer.data.encoded.encode_pairs` gives them. An id

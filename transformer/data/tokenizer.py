@@ -111,8 +111,6 @@ class Tokenizer:
         Raises:
             FileNotFoundError: If there is no such file.
             ValueError: If the file is damaged or of another kind of tokenizer.
-
-        Paper: not in the paper; saving and loading.
         """
         path = Path(path)
         if not path.is_file():
@@ -126,10 +124,7 @@ class Tokenizer:
             raise ValueError(f"{path} is not a readable tokenizer file: {reason}") from None
 
     def to_json(self) -> str:
-        """Write the tokenizer as JSON: equal for equal tokenizers.
-
-        Paper: not in the paper; saving and loading.
-        """
+        """Write the tokenizer as JSON: equal for equal tokenizers."""
         return self._backend.to_str(pretty=True)
 
     def save(self, path: Path | str) -> None:
@@ -137,8 +132,6 @@ class Tokenizer:
 
         Args:
             path: The file, usually ``tokenizer.json``. An existing one is replaced.
-
-        Paper: not in the paper; saving and loading.
         """
         path = Path(path)
         unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -158,10 +151,7 @@ class Tokenizer:
 
     @property
     def pad_id(self) -> int:
-        """Id that fills the ends of shorter rows, 0.
-
-        Paper: not in the paper; the published code uses 0 too.
-        """
+        """Id that fills the ends of shorter rows, 0."""
         return 0
 
     @property
@@ -174,10 +164,7 @@ class Tokenizer:
 
     @property
     def eos_id(self) -> int:
-        """Id that ends every sentence, 2.
-
-        Paper: not in the paper; needed to know where a translation ends.
-        """
+        """Id that ends every sentence, 2."""
         return 2
 
     def encode(self, text: str) -> list[int]:
@@ -257,8 +244,6 @@ class Tokenizer:
 
         Raises:
             ValueError: If an id is outside the vocabulary.
-
-        Paper: not in the paper; for its figures 3 to 5.
         """
         return [self._label(token_id) for token_id in ids]
 
@@ -313,8 +298,6 @@ class TokenizerLike(Protocol):
     """What a translator asks of a tokenizer, be it a :class:`Tokenizer` or another library's.
 
     Its methods do what those of :class:`Tokenizer` do.
-
-    Paper: not in the paper
     """
 
     @property

@@ -107,8 +107,6 @@ def greedy_search(
     Raises:
         ValueError: if ``source`` is empty, has ids out of range or a sentence that is all padding,
             if ``max_length`` is below 1, or if the model's logits are not numbers.
-
-    Paper: not in the paper (section 6.1 uses a beam; this is the beam of one)
     """
     limit, eos_id = length_limits(model, source, max_length), model.config.eos_id
     results: dict[int, Hypothesis] = {}

@@ -1,7 +1,4 @@
-"""Where to compute: the best device of this machine, or the one that was asked for.
-
-Paper: not in the paper
-"""
+"""Where to compute: the best device of this machine, or the one that was asked for."""
 
 import torch
 

@@ -37,10 +37,7 @@ class Score:
         return f"{self.name} {self.score:.2f} ({self.signature})"
 
     def to_dict(self) -> dict[str, str | float]:
-        """The fields as a dictionary, for a recorded run.
-
-        Paper: not in the paper
-        """
+        """The fields as a dictionary, for a recorded run."""
         return asdict(self)
 
 
@@ -133,8 +130,6 @@ def chrf(
 
     Raises:
         ValueError: if there are no sentences, not as many of both, or ``word_order`` is negative.
-
-    Paper: not in the paper (BLEU alone hides too much at the scale of this book)
     """
     _check_pairs(hypotheses, references)
     if word_order < 0:

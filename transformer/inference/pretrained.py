@@ -2,8 +2,6 @@
 
 A folder of a trained model holds ``config.json``, ``model.safetensors`` and ``tokenizer.json``,
 and their checksums if it is one of ours. Nothing else is downloaded, and no pickle is ever loaded.
-
-Paper: not in the paper
 """
 
 from pathlib import Path
@@ -18,20 +16,14 @@ FILES = ("config.json", "model.safetensors", "tokenizer.json")
 
 
 def shipped_names() -> list[str]:
-    """Names of the trained models that came with the package.
-
-    Paper: not in the paper
-    """
+    """Names of the trained models that came with the package."""
     if not SHIPPED_FOLDER.is_dir():
         return []
     return sorted(folder.name for folder in SHIPPED_FOLDER.iterdir() if not missing_files(folder))
 
 
 def missing_files(folder: Path) -> list[str]:
-    """Which files of a trained model are not in a folder.
-
-    Paper: not in the paper
-    """
+    """Which files of a trained model are not in a folder."""
     return [name for name in FILES if not (folder / name).is_file()]
 
 
@@ -53,8 +45,6 @@ def locate_pretrained(name_or_path: str | Path) -> Path:
     Raises:
         FileNotFoundError: if there is no such name, folder or repository, if the folder lacks a
             file, or if the Hub cannot be reached and has nothing in the cache.
-
-    Paper: not in the paper
     """
     name, folder = str(name_or_path), Path(name_or_path)
     if isinstance(name_or_path, str) and name in shipped_names():

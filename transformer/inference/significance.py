@@ -5,8 +5,6 @@ and the bootstrap says how different: it draws test sets from the test set, with
 scores each. Where two systems are scored on the same draws, much of the luck cancels.
 
 It speaks of the luck of the sentences alone. The luck of a training run shows in its seeds.
-
-Paper: not in the paper, which prints no spread
 """
 
 from collections import Counter
@@ -126,8 +124,6 @@ def bootstrap(
 
     Raises:
         ValueError: if there are no sentences, or ``samples`` is below 1.
-
-    Paper: not in the paper, which prints no spread
     """
     if not len(counts):
         raise ValueError("counts must hold at least one sentence, got none")
@@ -149,8 +145,6 @@ def interval(
 
     Raises:
         ValueError: if ``level`` is out of range.
-
-    Paper: not in the paper, which prints no spread
     """
     if not 0 < level < 1:
         raise ValueError(f"level must be above 0 and below 1, got {level}")

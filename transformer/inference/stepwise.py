@@ -29,8 +29,6 @@ class StepwiseModel(ModuleLike, Protocol):
     sources once. ``decode_next`` takes the last token of each row and gives logits for the next.
     ``state.reorder(rows)`` makes row i continue what row rows[i] has read so far. A sentence whose
     rows are all left out leaves the batch, and another one may get its number.
-
-    Paper: not in the paper (the paper does not describe its search in code)
     """
 
     config: Any
@@ -44,10 +42,7 @@ class StepwiseModel(ModuleLike, Protocol):
 
 @contextmanager
 def evaluation_mode(model: ModuleLike) -> Iterator[None]:
-    """Switch dropout off, and afterwards on again where it was on.
-
-    Paper: not in the paper
-    """
+    """Switch dropout off, and afterwards on again where it was on."""
     training = [module for module in model.modules() if module.training]
     if training:
         model.eval()
@@ -96,8 +91,6 @@ def best_tokens(
 
     Returns:
         The values, largest first, and their tokens.
-
-    Paper: not in the paper
     """
     size, device = values.size(1), values.device
     if count == 1:

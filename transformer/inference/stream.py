@@ -1,7 +1,4 @@
-"""Translation of text as it comes, line by line, as a pipe needs it.
-
-Paper: not in the paper
-"""
+"""Translation of text as it comes, line by line, as a pipe needs it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -21,8 +18,6 @@ def limited_lines(file: Any, name: str = "standard input") -> Iterator[bytes]:
 
     Raises:
         ValueError: if a line is longer than ``LONGEST_LINE``, once those before it are yielded.
-
-    Paper: not in the paper
     """
     number = 0
     while line := file.readline(LONGEST_LINE + 1):
@@ -41,8 +36,6 @@ def decoded_lines(lines: Iterable[bytes], name: str = "standard input") -> Itera
 
     Raises:
         ValueError: if a line is not UTF-8, once the lines before it have been yielded.
-
-    Paper: not in the paper
     """
     for number, line in enumerate(lines, 1):
         try:
@@ -68,8 +61,6 @@ def translate_lines(
     Raises:
         ValueError: if a line is longer than the model takes or cannot be read, once the lines
             before it have been yielded; or if an option is out of its range.
-
-    Paper: not in the paper
     """
     if at_once < 1:
         raise ValueError(f"at_once must be at least 1, got {at_once}")

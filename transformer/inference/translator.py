@@ -109,8 +109,6 @@ class Translator:
         Raises:
             FileNotFoundError: if there is no such model, or the network is needed and missing.
             ValueError: if a file is damaged, or the weights do not fit the configuration.
-
-        Paper: not in the paper
         """
         folder = locate_pretrained(name_or_path)
         try:
@@ -233,8 +231,6 @@ class Translator:
         Raises:
             TypeError: if it is not text.
             ValueError: if it has more tokens than the model takes.
-
-        Paper: not in the paper
         """
         self._encode(text, name)
 

@@ -1,7 +1,4 @@
-"""Weights from and to other libraries.
-
-Paper: not in the paper: one architecture, several homes
-"""
+"""Weights from and to other libraries."""
 
 from transformer.interop.ctranslate2 import CTranslate2Translator, to_ctranslate2
 from transformer.interop.graphs import GraphTranslator, to_graphs

@@ -54,8 +54,6 @@ def to_ctranslate2(
         ModuleNotFoundError: if ``ctranslate2`` is not installed.
         ValueError: if the model has an option that CTranslate2 lacks, the tokenizer is of another
             kind, or there is no such quantization.
-
-    Paper: not in the paper
     """
     if quantization not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantization must be one of {QUANTIZATIONS}, got {quantization!r}")
@@ -94,8 +92,6 @@ def require_ctranslate2(model: object) -> None:
 
     Raises:
         ValueError: if it is no Transformer, or a Transformer with another d_v than d_k.
-
-    Paper: not in the paper
     """
     if not isinstance(model, Transformer):
         raise ValueError(f"model must be a Transformer, got {type(model).__name__}")

@@ -60,8 +60,6 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
         ModuleNotFoundError: if "onnx" needs a package that is not installed.
         ValueError: if the model or the tokenizer is of another kind, the kind is unknown, or the
             files compute something else than the model.
-
-    Paper: not in the paper
     """
     tokenizer, folder = translator.tokenizer, Path(folder)
     if kind not in ENDINGS:
@@ -118,8 +116,6 @@ def load_graphs(folder: Path | str) -> tuple[Graph, Graph]:
         FileNotFoundError: if there are no such files.
         ValueError: if one is not as it was written.
         ModuleNotFoundError: if they are ONNX and ``onnxruntime`` is not installed.
-
-    Paper: not in the paper
     """
     for kind, ending in ENDINGS.items():
         paths = [Path(folder) / f"{name}{ending}" for name in ("encoder", "step")]

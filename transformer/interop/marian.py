@@ -108,8 +108,6 @@ def from_marian(name_or_path: str | Path, device: torch.device | str | None = No
         ModuleNotFoundError: if `sentencepiece` is not installed.
         ValueError: if a file is damaged, the files do not fit each other, or the model has an
             option that ours lacks, such as different heads in encoder and decoder.
-
-    Paper: not in the paper
     """
     import_sentencepiece()  # before anything is downloaded
     folder = locate_marian(name_or_path)

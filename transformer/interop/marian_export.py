@@ -57,8 +57,6 @@ def to_marian(translator: Translator, folder: Path | str) -> None:
     Raises:
         ValueError: if the model has an option that Marian lacks, or the tokenizer is of another
             kind.
-
-    Paper: not in the paper
     """
     tokenizer, model = translator.tokenizer, translator.model
     if not isinstance(tokenizer, Tokenizer) or translator.target_tokenizer is not tokenizer:

@@ -1,7 +1,4 @@
-"""The files of a Marian model as Hugging Face keeps them: found, downloaded, read.
-
-Paper: not in the paper
-"""
+"""The files of a Marian model as Hugging Face keeps them: found, downloaded, read."""
 
 import json
 from collections.abc import Callable
@@ -34,8 +31,6 @@ def locate_marian(name_or_path: str | Path) -> Path:
     Raises:
         FileNotFoundError: if there is no such folder or repository, if it lacks a file, or if the
             Hub cannot be reached and has nothing in the cache.
-
-    Paper: not in the paper
     """
     name, folder = str(name_or_path), Path(name_or_path)
     if not folder.is_dir():
@@ -55,8 +50,6 @@ def read_json(path: Path) -> dict[str, Any]:
 
     Raises:
         ValueError: if it does not.
-
-    Paper: not in the paper
     """
     value = _read(path, lambda path: json.loads(path.read_text(encoding="utf-8")))
     if not isinstance(value, dict):
@@ -74,8 +67,6 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         ValueError: if the file is damaged or holds something else, or if a pickle would have to be
             opened with a PyTorch older than 2.6, in which ``weights_only`` was not safe
             (CVE-2025-32434).
-
-    Paper: not in the paper
     """
     if (folder / WEIGHTS).is_file():
         tensors = _read(folder / WEIGHTS, load_file)

@@ -33,8 +33,6 @@ class NamePair:
         rows: whether its rows count the coordinates of a d_model vector, which stand in another
             order there.
         columns: the same for its columns.
-
-    Paper: not in the paper
     """
 
     ours: str
@@ -48,8 +46,6 @@ class NamePair:
 
         Args:
             parameter: (rows, columns) or (rows,); a part has a third of the rows.
-
-        Paper: not in the paper
         """
         return parameter if self.part is None else parameter.chunk(3)[self.part]
 

@@ -1,7 +1,4 @@
-"""The tokenizer of a Marian model: SentencePiece cuts the text, a list gives each piece its id.
-
-Paper: not in the paper (its own pieces are in :mod:`transformer.data.tokenizer`)
-"""
+"""The tokenizer of a Marian model: SentencePiece cuts the text, a list gives each piece its id."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,8 +31,6 @@ class MarianTokenizer:
         ModuleNotFoundError: if `sentencepiece` is not installed.
         ValueError: if ``model`` is no SentencePiece model, or the vocabulary lacks ``<unk>`` or has
             an id that is ``bos_id`` or outside [0, vocab_size).
-
-    Paper: not in the paper
     """
 
     def __init__(
@@ -126,8 +121,6 @@ class MarianTokenizer:
 
         Raises:
             ValueError: if an id is outside the vocabulary.
-
-        Paper: not in the paper; for its figures 3 to 5.
         """
         for i in ids:
             if not 0 <= i < self.vocab_size:
@@ -140,8 +133,6 @@ def import_sentencepiece() -> Any:
 
     Raises:
         ModuleNotFoundError: if it is not installed.
-
-    Paper: not in the paper
     """
     try:
         import sentencepiece

@@ -35,10 +35,7 @@ IMPOSSIBLE = -1e4  # a logit whose softmax is 0 in every type of number
 
 
 def vocabulary_sizes(settings: Mapping[str, Any]) -> tuple[int, int]:
-    """How many tokens Marian's settings give source and target.
-
-    Paper: not in the paper
-    """
+    """How many tokens Marian's settings give source and target."""
     size = settings["vocab_size"]
     if settings["share_encoder_decoder_embeddings"]:
         return size, size

@@ -1,8 +1,4 @@
-"""What decoding one token at a time keeps, so that no position is computed twice.
-
-Paper: not in the paper (it follows from the causal mask of section 3.2.3: a position's keys and
-values never change once it is computed)
-"""
+"""What decoding one token at a time keeps, so that no position is computed twice."""
 
 from dataclasses import dataclass
 
@@ -18,8 +14,6 @@ class LayerCache:
     ``key`` and ``value`` have room for the longest output; the first ``length`` entries are
     filled. Each step adds one entry for each beam of a sentence, and none is ever moved.
     ``cross_key`` and ``cross_value`` are the projected source, computed once.
-
-    Paper: not in the paper
     """
 
     key: Float[Tensor, "n kv_heads longest d_k"]
@@ -37,8 +31,6 @@ class LayerCache:
 
         Raises:
             IndexError: if there is no room for it.
-
-        Paper: not in the paper
         """
         start, self.length = self.length, self.length + key.size(2)
         if self.length > self.key.size(2):
@@ -57,8 +49,6 @@ class DecodingState:
     descends from. To follow another beam is to take over its line of ancestors.
 
     ``source_mask`` may be None where there is no padding, ``ancestors`` is where there is one beam.
-
-    Paper: not in the paper
     """
 
     layers: list[LayerCache]
@@ -72,10 +62,7 @@ class DecodingState:
         return len(self.layers[0].key)
 
     def visible(self) -> Bool[Tensor, "n 1 beams t"] | None:
-        """Which entries each beam may attend to, its newest included; None for all of them.
-
-        Paper: not in the paper
-        """
+        """Which entries each beam may attend to, its newest included; None for all of them."""
         end = (self.position + 1) * self.beam_size
         return None if self.ancestors is None else self.ancestors[..., :end]
 
@@ -87,8 +74,6 @@ class DecodingState:
 
         Args:
             rows: a multiple of ``beam_size`` row numbers, grouped by sentence.
-
-        Paper: not in the paper
         """
         sentences = rows[:: self.beam_size] // self.beam_size
         if len(sentences) < len(self):
@@ -116,8 +101,5 @@ class DecodingState:
 
 
 def own_entries(beam_size: int, length: int, device: torch.device) -> Bool[Tensor, "beams longest"]:
-    """Which entries of ``length`` steps are a beam's own: every ``beam_size``-th.
-
-    Paper: not in the paper
-    """
+    """Which entries of ``length`` steps are a beam's own: every ``beam_size``-th."""
     return torch.eye(beam_size, dtype=torch.bool, device=device).repeat(1, length)

@@ -180,7 +180,7 @@ class TransformerConfig:
     def tiny(cls, vocab_size: int = 10_000, **changes: Any) -> "TransformerConfig":
         """A model for small corpora: 4 layers, d_model 128, d_ff 256, 4 heads, dropout 0.3.
 
-        Paper: not in the paper (Transformer-Tiny of Wu et al. 2021, made for Multi30K)
+        Reference: Transformer-Tiny of Wu et al. 2021, made for Multi30K.
         """
         tiny = dict(d_model=128, d_ff=256, num_heads=4, num_layers=4, dropout=0.3)
         return cls.from_dict(dict(vocab_size=vocab_size) | tiny | changes)
@@ -208,10 +208,7 @@ class TransformerConfig:
         return cls.base(vocab_size, **lines[place - 1])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values.
-
-        Paper: not in the paper
-        """
+        """Return all fields as plain values."""
         return asdict(self)
 
     @classmethod
@@ -220,8 +217,6 @@ class TransformerConfig:
 
         Raises:
             ValueError: if a name is not a field, with the nearest one that is.
-
-        Paper: not in the paper
         """
         known = [field.name for field in fields(cls)]
         for name in values:

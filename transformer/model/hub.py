@@ -1,7 +1,4 @@
-"""Saving to and loading from a folder or the Hugging Face Hub, without pickles.
-
-Paper: not in the paper
-"""
+"""Saving to and loading from a folder or the Hugging Face Hub, without pickles."""
 
 import math
 import os
@@ -42,8 +39,6 @@ class HubModel(
     made strict here: weights that are missing, left over or damaged are an error, so is a pickle,
     and so is a configuration that is damaged, or of a larger model than the weights fill, before
     memory is asked for.
-
-    Paper: not in the paper
     """
 
     # The mixin's own has a longer name for the first argument, and names the options.
@@ -60,8 +55,6 @@ class HubModel(
         Raises:
             FileNotFoundError: if there is no such model.
             ValueError: if a file is damaged, or the weights do not fit the configuration.
-
-        Paper: not in the paper
         """
         if os.path.isdir(name_or_path):
             require_unchanged(name_or_path, CONFIG, WEIGHTS)
@@ -114,8 +107,6 @@ class HubModel(
 
         Raises:
             OSError: if a file cannot be written.
-
-        Paper: not in the paper
         """
         address = super().save_pretrained(save_directory, **options)
         write_manifest(save_directory, CONFIG, WEIGHTS)

@@ -3,8 +3,6 @@
 Python has no type for "a ``torch.nn.Module`` that also has these methods": a Protocol cannot
 inherit from a class. So the few methods of a module that are used stand here once, and the
 Protocols of training and search build on them.
-
-Paper: not in the paper
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,10 +18,7 @@ _Layer = TypeVar("_Layer", covariant=True)
 
 @runtime_checkable
 class ModuleLike(Protocol):
-    """The part of :class:`torch.nn.Module` that this package uses.
-
-    Paper: not in the paper
-    """
+    """The part of :class:`torch.nn.Module` that this package uses."""
 
     training: bool
 
@@ -59,10 +54,7 @@ class Stack(ModuleLike, Protocol[_Layer]):
 
 @runtime_checkable
 class StoredModel(ModuleLike, Protocol):
-    """What a model must offer to be written as a folder that the Hub understands.
-
-    Paper: not in the paper
-    """
+    """What a model must offer to be written as a folder that the Hub understands."""
 
     config: Any
 

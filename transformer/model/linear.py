@@ -5,8 +5,6 @@ processor idle. oneDNN, which PyTorch carries as well, uses them and needs about
 Everywhere else, and wherever PyTorch looks into the product (compiling, exporting, counting), it
 is ``F.linear``. Both sum in float32, in another order. ``torch.backends.mkldnn.flags(enabled=
 False)`` asks for ``F.linear`` everywhere.
-
-Paper: not in the paper; sections 3.2.2, 3.3 and 3.4 have the products
 """
 
 from pathlib import Path

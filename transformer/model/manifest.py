@@ -1,8 +1,6 @@
 """A small file beside the files of a saved model, by which each of them notices its own damage.
 
 JSON has no checksum: a digit that flips on a disk is read in silence as another setting.
-
-Paper: not in the paper
 """
 
 import json
@@ -30,8 +28,6 @@ def write_manifest(folder: Path | str, *names: str) -> None:
 
     Raises:
         OSError: if a file cannot be read, or the manifest not written.
-
-    Paper: not in the paper
     """
     sums = {name: _checksum(Path(folder) / name) for name in sorted(names)}
     path = Path(folder) / MANIFEST
@@ -57,8 +53,6 @@ def require_unchanged(folder: Path | str, *names: str) -> None:
         ValueError: if a file is not as it was saved, or the manifest is damaged; it names the file
             and says what to do.
         OSError: if a file cannot be read.
-
-    Paper: not in the paper
     """
     path = Path(folder) / MANIFEST
     if not path.is_file():

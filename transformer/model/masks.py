@@ -19,8 +19,6 @@ def padding_mask(ids: Int[Tensor, "B S"], pad_id: int = 0) -> Bool[Tensor, "B 1 
     Args:
         ids: token ids.
         pad_id: the id that fills short sentences up.
-
-    Paper: not in the paper (needed as soon as sentences of different length share a batch)
     """
     return (ids != pad_id)[:, None, None, :]
 

@@ -3,8 +3,6 @@
 Only attention has to know which position belongs to which sentence. All else, and that is most of
 the work, treats each position alone: it may as well get the real ones in one long row and never
 see the padding. A batch of like lengths has little padding and is left as it is.
-
-Paper: not in the paper (needed as soon as sentences of different length share a batch)
 """
 
 from typing import Any
@@ -26,8 +24,6 @@ class Packing:
     Args:
         rows: places of the N real positions in the flattened batch, ascending.
         shape: (B, T) of the padded batch.
-
-    Paper: not in the paper
     """
 
     def __init__(self, rows: Int[Tensor, "N"] | None = None, shape: tuple[int, int] = (0, 0)):
@@ -42,8 +38,6 @@ class Packing:
         Args:
             ids: token ids.
             pad_id: the id that fills short sentences up.
-
-        Paper: not in the paper
         """
         if not may_look(ids):
             return cls()
@@ -51,17 +45,11 @@ class Packing:
         return cls(rows, (len(ids), ids.size(1))) if len(rows) < _FULL * ids.numel() else cls()
 
     def pack(self, x: Float[Tensor, "*padded"]) -> Float[Tensor, "*packed"]:
-        """Take the real positions: (B, T, features) becomes (N, features).
-
-        Paper: not in the paper
-        """
+        """Take the real positions: (B, T, features) becomes (N, features)."""
         return x if self.rows is None else _Pack.apply(x.flatten(0, 1), self.rows)
 
     def pad(self, x: Float[Tensor, "*packed"]) -> Float[Tensor, "*padded"]:
-        """Put them back, with zeros at padding: (N, features) becomes (B, T, features).
-
-        Paper: not in the paper
-        """
+        """Put them back, with zeros at padding: (N, features) becomes (B, T, features)."""
         if self.rows is None:
             return x
         return _Pad.apply(x, self.rows, self.shape[0] * self.shape[1]).unflatten(0, self.shape)
@@ -75,8 +63,6 @@ def may_look(values: Tensor) -> bool:
 
     Args:
         values: such as token ids or a mask, of any shape.
-
-    Paper: not in the paper
     """
     return (
         values.device.type == "cpu"

@@ -132,7 +132,7 @@ class RotaryPositions(nn.Module):
     Raises:
         ValueError: if ``size`` is odd: a feature without a partner cannot be turned.
 
-    Paper: not in the paper (Su et al. 2021); the angles are those of section 3.5
+    Reference: Su et al. 2021.
     """
 
     def __init__(self, size: int, length: int = 1024):
@@ -144,10 +144,7 @@ class RotaryPositions(nn.Module):
     def forward(
         self, x: Float[Tensor, "*batch T size"], start: int = 0
     ) -> Float[Tensor, "*batch T size"]:
-        """Turn the vectors at positions start .. start + T - 1.
-
-        Paper: not in the paper
-        """
+        """Turn the vectors at positions start .. start + T - 1."""
         table = self.sinusoids.rows(start, start + x.size(-2)).to(x.dtype)
         sine, cosine = table[:, 0::2], table[:, 1::2]
         first, second = x[..., 0::2], x[..., 1::2]
@@ -156,16 +153,10 @@ class RotaryPositions(nn.Module):
 
 
 class NoPositions(nn.Module):
-    """Add nothing: the model sees a bag of tokens, or learns of their order in another way.
-
-    Paper: not in the paper (section 3.5 says why it adds something)
-    """
+    """Add nothing: the model sees a bag of tokens, or learns of their order in another way."""
 
     def forward(
         self, x: Float[Tensor, "B T d_model"], start: int = 0
     ) -> Float[Tensor, "B T d_model"]:
-        """Return ``x`` as it is.
-
-        Paper: not in the paper
-        """
+        """Return ``x`` as it is."""
         return x

@@ -306,8 +306,6 @@ class Transformer(nn.Module, HubModel):
 
         Glorot-uniform matrices, zero biases, embeddings from N(0, 1 / d_model). The paper is
         silent; this is what the published code did.
-
-        Paper: not in the paper
         """
         std = self.config.d_model**-0.5
         for module in self.modules():

@@ -1,8 +1,6 @@
 """Weight files that notice their own damage: safetensors with a checksum in the header.
 
 The format itself has none: a bit that flips on a disk is loaded in silence as another weight.
-
-Paper: not in the paper
 """
 
 import zlib
@@ -25,8 +23,6 @@ def checksum(weights: Mapping[str, Tensor]) -> str:
 
     Returns:
         8 hexadecimal digits.
-
-    Paper: not in the paper
     """
     crc = 0
     for name in sorted(weights):
@@ -48,8 +44,6 @@ def read_weight_file(path: Path | str) -> dict[str, Tensor]:
     Raises:
         ValueError: if the file is damaged.
         OSError: if it cannot be read.
-
-    Paper: not in the paper
     """
     try:
         with safe_open(path, "pt") as file:
@@ -74,8 +68,6 @@ def stored_shapes(path: Path | str) -> dict[str, tuple[int, ...]]:
     Raises:
         ValueError: if the file is no safetensors file, or claims more than it holds.
         OSError: if it cannot be read.
-
-    Paper: not in the paper
     """
     try:
         with safe_open(path, "pt") as file:

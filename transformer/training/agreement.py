@@ -1,7 +1,4 @@
-"""Several processes stop at the same step, and seldom ask one another whether to.
-
-Paper: not in the paper
-"""
+"""Several processes stop at the same step, and seldom ask one another whether to."""
 
 import time
 
@@ -23,8 +20,6 @@ class SharedStop:
         accelerator: of this process.
         interruption: what this process was asked.
         step: where the run stands.
-
-    Paper: not in the paper
     """
 
     #: Seconds between two questions, about.
@@ -40,8 +35,6 @@ class SharedStop:
         Args:
             step: that is done; each process calls this after each of its steps.
             waiting: the processes wait for one another at this step anyway; all say the same.
-
-        Paper: not in the paper
         """
         processes = self.accelerator.num_processes
         if processes == 1:

@@ -44,8 +44,6 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     Raises:
         OSError: if the disk is full or the folder cannot be written. ``path`` is then as before.
             The message says what can be done.
-
-    Paper: not in the paper
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -72,8 +70,6 @@ def cannot_write(path: Path, cause: Exception) -> OSError:
 
     Returns:
         The error, in one line.
-
-    Paper: not in the paper
     """
     reason = getattr(cause, "strerror", None) or cause
     advice = (_FULL | _CLOSED).get(getattr(cause, "errno", None) or 0, "")
@@ -81,10 +77,7 @@ def cannot_write(path: Path, cause: Exception) -> OSError:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what a killed process had begun to write into ``folder``.
-
-    Paper: not in the paper
-    """
+    """Remove what a killed process had begun to write into ``folder``."""
     for temporary in folder.glob(".*.tmp"):
         temporary.unlink()
 
@@ -94,8 +87,6 @@ def save_weights(weights: dict[str, Tensor], path: Path | str) -> None:
 
     Raises:
         OSError: if that is not possible; a file that was there stays.
-
-    Paper: not in the paper
     """
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
     # One entry only: the library writes several in any order, and equal weights as unequal files.
@@ -109,8 +100,6 @@ def load_weights(path: Path | str) -> dict[str, Tensor]:
     Raises:
         ValueError: if the file is damaged, be it by one bit.
         FileNotFoundError: if there is none.
-
-    Paper: not in the paper
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"no weights at {path}")
@@ -162,8 +151,6 @@ def save_pretrained(
     Raises:
         ValueError: if model and tokenizer differ in vocabulary.
         OSError: if a file cannot be written; files that were there stay.
-
-    Paper: not in the paper
     """
     folder = Path(folder)
     if tokenizer.vocab_size != model.config.vocab_size:
@@ -195,8 +182,6 @@ def load_pretrained(folder: Path | str) -> tuple[Transformer, Tokenizer]:
     Raises:
         FileNotFoundError: if the folder lacks a file.
         ValueError: if a file is damaged or the weights do not fit the configuration.
-
-    Paper: not in the paper
     """
     folder = Path(folder)
     for name in _FILES:
@@ -212,8 +197,6 @@ def save_state(state: dict[str, Any], path: Path | str) -> None:
 
     Raises:
         OSError: if that is not possible; a file that was there stays.
-
-    Paper: not in the paper
     """
 
     def write(temporary: Path) -> None:
@@ -229,8 +212,6 @@ def load_state(path: Path | str) -> dict[str, Any]:
     Raises:
         ValueError: if the file is damaged, be it by one bit, or holds anything but data.
         FileNotFoundError: if there is none.
-
-    Paper: not in the paper
     """
     try:
         _require_whole_archive(Path(path))
@@ -258,8 +239,6 @@ def get_random_state(device: torch.device) -> list[Tensor]:
 
     Returns:
         Bytes of shape (size of the state,): the CPU's, and a GPU's if it is one.
-
-    Paper: not in the paper
     """
     states = [torch.get_rng_state()]
     if device.type == "cuda":
@@ -268,10 +247,7 @@ def get_random_state(device: torch.device) -> list[Tensor]:
 
 
 def set_random_state(states: list[Tensor], device: torch.device) -> None:
-    """Put back what :func:`get_random_state` returned.
-
-    Paper: not in the paper
-    """
+    """Put back what :func:`get_random_state` returned."""
     torch.set_rng_state(states[0])
     if len(states) > 1:
         torch.cuda.set_rng_state(states[1], device)

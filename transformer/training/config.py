@@ -97,8 +97,5 @@ class TrainingConfig:
             raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values.
-
-        Paper: not in the paper
-        """
+        """Return all fields as plain values."""
         return asdict(self)

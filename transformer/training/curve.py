@@ -1,7 +1,4 @@
-"""The curve of a run: one JSON object a line, and TensorBoard on request.
-
-Paper: not in the paper
-"""
+"""The curve of a run: one JSON object a line, and TensorBoard on request."""
 
 import json
 from pathlib import Path
@@ -20,8 +17,6 @@ class Curve:
 
     Raises:
         ModuleNotFoundError: if TensorBoard is asked for and not installed.
-
-    Paper: not in the paper
     """
 
     def __init__(self, folder: Path, tensorboard: bool = False, step: int = 0):
@@ -46,8 +41,6 @@ class Curve:
 
         Raises:
             OSError: if that is not possible.
-
-        Paper: not in the paper
         """
         try:
             with open(self.path, "a", encoding="utf-8") as file:
@@ -67,8 +60,6 @@ def read_curve(path: Path | str) -> list[dict[str, int | float]]:
 
     Returns:
         What each line holds, its ``step`` among it, in the order of the file.
-
-    Paper: not in the paper
     """
     if not Path(path).exists():
         return []

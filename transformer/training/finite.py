@@ -1,7 +1,4 @@
-"""A run whose numbers are no numbers stops, before it overwrites what was good.
-
-Paper: not in the paper
-"""
+"""A run whose numbers are no numbers stops, before it overwrites what was good."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -14,10 +11,7 @@ from transformer.training.state import is_shared_out
 
 
 class NonFiniteLossError(RuntimeError):
-    """Loss or weights became infinite or NaN; the message names step and last good checkpoint.
-
-    Paper: not in the paper
-    """
+    """Loss or weights became infinite or NaN; the message names step and last good checkpoint."""
 
 
 def require_finite(
@@ -42,8 +36,6 @@ def require_finite(
 
     Raises:
         NonFiniteLossError: if they are not.
-
-    Paper: not in the paper
     """
     found = None
     for number, loss in enumerate(losses, step - len(losses) + 1):

@@ -1,7 +1,4 @@
-"""Ctrl-C and SIGTERM as a polite request: finish the step, save, stop.
-
-Paper: not in the paper
-"""
+"""Ctrl-C and SIGTERM as a polite request: finish the step, save, stop."""
 
 import signal
 import threading
@@ -14,8 +11,6 @@ class Interruption:
 
     A second one acts as if nobody listened, for whoever cannot wait. Outside the main thread no
     handler can be set, and none is.
-
-    Paper: not in the paper
     """
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)

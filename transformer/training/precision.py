@@ -1,7 +1,4 @@
-"""What a machine can do with half precision, said before the time is spent.
-
-Paper: not in the paper (it trained in float32)
-"""
+"""What a machine can do with half precision, said before the time is spent."""
 
 import warnings
 from pathlib import Path
@@ -25,8 +22,6 @@ def require_precision(precision: Precision, device_type: str, processor: Path = 
 
     Raises:
         ValueError: if "fp16" is asked for on a CPU.
-
-    Paper: not in the paper
     """
     if device_type != "cpu":
         return

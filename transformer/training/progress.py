@@ -4,8 +4,6 @@ In a notebook that a reader runs, a loop over :func:`progress` shows a bar once 
 second, and takes it away at the end. Loops inside loops share one bar, where tqdm in a notebook
 without widgets writes a line for each. Elsewhere, and where a tool executes the notebook, nothing
 is shown, so that stored outputs stay what the code printed.
-
-Paper: not in the paper
 """
 
 import time
@@ -27,8 +25,6 @@ def progress(items: Collection[Item]) -> Iterable[Item]:
 
     Returns:
         The items themselves where there is nobody to show a bar to, else an iterator of them.
-
-    Paper: not in the paper
     """
     return items if _live_shell() is None else _follow(items)
 
@@ -47,8 +43,6 @@ def counting(total: int, hide: bool = False) -> Iterator[Callable[[], None]]:
     Args:
         total: how often the function that is given will be called.
         hide: show nothing, whoever is there.
-
-    Paper: not in the paper
     """
     shell = None if hide else _live_shell()
     if shell is None:

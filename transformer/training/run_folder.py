@@ -1,7 +1,4 @@
-"""The folder of a run: one process at a time, and two states, should one of them be damaged.
-
-Paper: not in the paper
-"""
+"""The folder of a run: one process at a time, and two states, should one of them be damaged."""
 
 import errno
 import math
@@ -32,10 +29,7 @@ STATE_PARTS = dict(config=dict, model=dict, optimizer=dict, random=list, progres
 
 
 class FolderInUseError(OSError):
-    """Another process works in the folder; the message names both.
-
-    Paper: not in the paper
-    """
+    """Another process works in the folder; the message names both."""
 
 
 class FolderClaim:
@@ -50,8 +44,6 @@ class FolderClaim:
     Raises:
         FolderInUseError: if another process has it.
         OSError: if the folder cannot be written.
-
-    Paper: not in the paper
     """
 
     def __init__(self, folder: Path):
@@ -99,8 +91,6 @@ def claim_folder(folder: Path) -> FolderClaim:
     Raises:
         FolderInUseError: if another process has it.
         OSError: if the folder cannot be written.
-
-    Paper: not in the paper
     """
     key = os.getpid(), folder.resolve()
     claim = _claims.get(key)
@@ -118,8 +108,6 @@ def keep_state(state: dict[str, Any], folder: Path) -> None:
 
     Raises:
         OSError: if that is not possible; the states that were there stay.
-
-    Paper: not in the paper
     """
     present = folder / STATE
     if present.is_file():
@@ -148,8 +136,6 @@ def load_newest_state(folder: Path) -> tuple[dict[str, Any], Path] | None:
 
     Raises:
         ValueError: if there is none that is whole.
-
-    Paper: not in the paper
     """
     files = [file for file in (folder / STATE, folder / FORMER_STATE) if file.is_file()]
     problems = []
@@ -177,8 +163,6 @@ def settle_on(file: Path) -> None:
 
     Args:
         file: as :func:`load_newest_state` returned it.
-
-    Paper: not in the paper
     """
     os.replace(file, file.with_name(STATE))
 
@@ -192,8 +176,6 @@ def require_shared(found: list[str | None], folder: Path) -> None:
 
     Raises:
         ValueError: if they differ.
-
-    Paper: not in the paper
     """
     for rank, name in enumerate(found):
         if name != found[0]:
@@ -217,8 +199,6 @@ def require_same(mine: dict[str, Any], theirs: dict[str, Any], folder: Path) -> 
 
     Raises:
         ValueError: if they differ; the message says in what.
-
-    Paper: not in the paper
     """
     step = ("accumulate", "processes")
     batches = [math.prod(run.get(name, 1) for name in step) for run in (theirs, mine)]

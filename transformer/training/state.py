@@ -1,7 +1,4 @@
-"""The state of a run, whole: one file, whatever the number of processes that share it out.
-
-Paper: not in the paper
-"""
+"""The state of a run, whole: one file, whatever the number of processes that share it out."""
 
 from typing import Any
 
@@ -36,8 +33,6 @@ def identity(
 
     Returns:
         Plain values by name.
-
-    Paper: not in the paper
     """
     recipe = {k: v for k, v in config.to_dict().items() if k not in _FREE}
     shape = {f"model.{k}": v for k, v in model.config.to_dict().items()}
@@ -68,8 +63,6 @@ def shard(loss: TranslationLoss, device: torch.device, processes: int) -> None:
 
     Raises:
         ValueError: if this PyTorch is older than 2.6.
-
-    Paper: not in the paper
     """
     try:
         from torch.distributed.device_mesh import init_device_mesh
@@ -91,8 +84,6 @@ def gather(values: Any, keep: bool) -> Any:
 
     Returns:
         The same with whole tensors, in the CPU's memory.
-
-    Paper: not in the paper
     """
 
     def whole(tensor: Any) -> Tensor | None:
@@ -105,10 +96,7 @@ def gather(values: Any, keep: bool) -> Any:
 
 
 def is_shared_out(value: Any) -> bool:
-    """Say whether a tensor lies in several processes, a part in each.
-
-    Paper: not in the paper
-    """
+    """Say whether a tensor lies in several processes, a part in each."""
     # By what it can do: PyTorch 2.4 has no class of that name.
     return hasattr(value, "full_tensor")
 
@@ -123,8 +111,6 @@ def collect(accelerator: Accelerator, model: ModuleLike, optimizer: Optimizer) -
 
     Returns:
         By name, in the main process; the others get nothing that is of use.
-
-    Paper: not in the paper
     """
     scaler = accelerator.scaler
     return dict(
@@ -151,8 +137,6 @@ def restore(
         trained: the model in training, shared out or the same as ``model``.
         optimizer: of the parameters of ``trained``.
         saved: the whole state of a run, with its ``config`` and ``progress``.
-
-    Paper: not in the paper
     """
     model.load_state_dict(saved["model"])
     mine = trained.state_dict()

@@ -81,8 +81,6 @@ def send(batch: Batch, device: torch.device) -> Batch:
     Args:
         batch: on the CPU.
         device: where to.
-
-    Paper: not in the paper
     """
     if device.type == "cuda":
         fixed: dict[str, Any] = {

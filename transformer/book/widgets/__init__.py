@@ -1,7 +1,4 @@
-"""Figures to play with: each is one piece of markup that needs no server and no foreign script.
-
-Paper: not in the paper: the means by which the book shows it
-"""
+"""Figures to play with: each is one piece of markup that needs no server and no foreign script."""
 
 from transformer.book.widgets.beam import BeamExplorer
 from transformer.book.widgets.masks import MaskBuilder

@@ -4,8 +4,6 @@ A widget is one piece of markup with its data, its style, its script and a pictu
 loaded, so that it works from a file, offline, and in any viewer. Where scripts do not run the
 picture stays; where they run, it makes room for something to play with. Either says in words what
 there is to see.
-
-Paper: not in the paper: the means by which the book shows it
 """
 
 import base64
@@ -39,8 +37,6 @@ class Widget(ABC):
 
     A subclass says what is special about it: the attributes below, :meth:`payload` and
     :meth:`draw`.
-
-    Paper: not in the paper: the means by which the book shows it
     """
 
     # Name of the element's class, and the beginning of its id.
@@ -58,17 +54,11 @@ class Widget(ABC):
 
     @abstractmethod
     def payload(self) -> dict[str, Any]:
-        """Collect what the script needs; anything that JSON can say.
-
-        Paper: not in the paper: the means by which the book shows it
-        """
+        """Collect what the script needs; anything that JSON can say."""
 
     @abstractmethod
     def draw(self, figure: Figure) -> None:
-        """Draw the picture for places where scripts do not run.
-
-        Paper: not in the paper: the means by which the book shows it
-        """
+        """Draw the picture for places where scripts do not run."""
 
     def _png(self) -> bytes:
         with mpl.rc_context(FIGURE_STYLE):
@@ -112,8 +102,6 @@ def read_asset(name: str) -> str:
 
     Args:
         name: of the file, e.g. "explorer.js".
-
-    Paper: not in the paper: the means by which the book shows it
     """
     return files("transformer.book.widgets").joinpath(name).read_text(encoding="utf-8")
 
@@ -123,8 +111,6 @@ class Explorer(Widget):
 
     Its script is a file of its name, which runs after ``explorer.js`` in the same function and so
     may use all that is defined there.
-
-    Paper: not in the paper: the means by which the book shows it
     """
 
     classes = "explorer"

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from transformer.book.palette import COLOURS, ROLES, SOFT
 from transformer.book.widgets.base import Explorer
 from transformer.data.tokenizer import TokenizerLike
-from transformer.experiments.search_steps import Continuation, RecordedSearch
 from transformer.inference.decoding import length_penalty
+from transformer.lab.search.steps import Continuation, RecordedSearch
 
 NAMES = {"gnmt": "GNMT", "fairseq": "fairseq"}
 
@@ -98,10 +98,7 @@ class BeamExplorer(Explorer):
         return entry
 
     def payload(self) -> dict[str, Any]:
-        """Collect every step of every search.
-
-        Paper: not in the paper
-        """
+        """Collect every step of every search."""
         return {
             "title": "A beam search, step by step",
             "step": self.step,
@@ -117,10 +114,7 @@ class BeamExplorer(Explorer):
         }
 
     def draw(self, figure: Figure) -> None:
-        """Draw the whole tree of the first search, a column for each step.
-
-        Paper: not in the paper
-        """
+        """Draw the whole tree of the first search, a column for each step."""
         search = next(iter(self.searches.values()))
         axes = figure.subplots()
         colours = {"alive": COLOURS["blue"], "ended": COLOURS["green"], "dropped": ROLES["hidden"]}

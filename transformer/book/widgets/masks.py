@@ -14,7 +14,7 @@ from torch import Tensor
 
 from transformer.book.palette import ROLES
 from transformer.book.widgets.base import Explorer
-from transformer.experiments.sparse_attention import local_mask
+from transformer.lab.long.sparse_attention import local_mask
 from transformer.model.masks import causal_mask, padding_mask
 
 
@@ -90,10 +90,7 @@ class MaskBuilder(Explorer):
         return f"A grid of {len(shown)} queries and {len(shown)} keys. {', '.join(rows)}."
 
     def payload(self) -> dict[str, Any]:
-        """Collect the tokens and the first setting.
-
-        Paper: not in the paper
-        """
+        """Collect the tokens and the first setting."""
         return {
             "title": "Who may look at whom",
             "tokens": self.tokens,
@@ -104,10 +101,7 @@ class MaskBuilder(Explorer):
         }
 
     def draw(self, figure: Figure) -> None:
-        """Draw the grid.
-
-        Paper: not in the paper
-        """
+        """Draw the grid."""
         mask, shown = self.mask(self.causal, self.padding, self.window), self._shown()
         axes = figure.subplots()
         axes.grid(False)

@@ -78,10 +78,7 @@ class PositionExplorer(Explorer):
         )
 
     def payload(self) -> dict[str, Any]:
-        """Collect ranges and the first setting.
-
-        Paper: not in the paper
-        """
+        """Collect ranges and the first setting."""
         return {
             "title": "Two positions, a clock for each pair of columns",
             "position": self.position,
@@ -94,10 +91,7 @@ class PositionExplorer(Explorer):
         }
 
     def draw(self, figure: Figure) -> None:
-        """Draw the hands of both positions, and the dot product against the offset.
-
-        Paper: not in the paper
-        """
+        """Draw the hands of both positions, and the dot product against the offset."""
         grid = figure.add_gridspec(2, FACES, height_ratios=[1, 2.2])
         pairs = np.linspace(0, self.width // 2 - 1, FACES).round().astype(int)
         for place, pair in enumerate(pairs):

@@ -132,10 +132,7 @@ class SoftmaxExplorer(Explorer):
         )
 
     def payload(self) -> dict[str, Any]:
-        """Collect labels, scores and the first setting.
-
-        Paper: not in the paper
-        """
+        """Collect labels, scores and the first setting."""
         return {
             "title": "What a softmax makes of scores",
             "keys": self.labels,
@@ -148,10 +145,7 @@ class SoftmaxExplorer(Explorer):
         }
 
     def draw(self, figure: Figure) -> None:
-        """Draw the weights with and without the division, and the slopes beside them.
-
-        Paper: not in the paper
-        """
+        """Draw the weights with and without the division, and the slopes beside them."""
         left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
         place, d = np.arange(len(self.labels)), self.sizes[self.first]
         for divide, colour in ((False, "vermilion"), (True, "blue")):

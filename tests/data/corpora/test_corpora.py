@@ -1,0 +1,117 @@
+import os
+
+import pytest
+
+from transformer.data.corpora import corpus_from_files, corpus_names, load_corpus
+from transformer.data.corpora.local import EMBEDDED, cache_directory, find_file
+
+
+def test_names():
+    names = corpus_names()
+    for name in ("tatoeba-en-de", "multi30k-de-en", "wmt14-en-fr", "tatoeba-en-fr"):
+        assert name in names
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("name", "closest"),
+    [
+        ("tatoeba-en-es", "tatoeba-en-"),
+        ("multi30k_en_fr", "multi30k-en-fr"),
+        ("wmt14-ende", "wmt14-en-de"),
+        ("", ""),
+    ],
+)
+def test_unknown_name(name, closest):
+    with pytest.raises(ValueError, match=f"unknown corpus '{name}'; did you mean '{closest}") as e:
+        load_corpus(name)
+    assert all(known in str(e.value) for known in corpus_names())
+
+
+def test_data_directory_must_exist(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match="data_dir must be a directory"):
+        load_corpus("tatoeba-en-de", tmp_path / "none")
+    monkeypatch.setenv("TRANSFORMER_DATA_DIR", str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError, match="TRANSFORMER_DATA_DIR must be a directory"):
+        load_corpus("tatoeba-en-de")
+
+
+def test_argument_comes_before_variable_and_folder_before_root(write_lines, tmp_path, monkeypatch):
+    in_folder = write_lines("one/corpus/file.gz", ["a"])
+    in_root = write_lines("one/file.gz", ["b"])
+    other = write_lines("two/file", ["c"])
+    monkeypatch.setenv("TRANSFORMER_DATA_DIR", str(tmp_path / "two"))
+    assert find_file("file.gz", "corpus") == other
+    assert find_file("file.gz", "corpus", tmp_path / "one") == in_folder
+    in_folder.unlink()
+    assert find_file("file.gz", "corpus", tmp_path / "one") == in_root
+    assert find_file("nothing.gz", "corpus") is None
+
+
+def test_own_files_come_before_those_of_the_package(write_lines, tmp_path):
+    packaged = EMBEDDED / "tatoeba-en-de" / "deu.txt.gz"
+    assert find_file("deu.txt.gz", "tatoeba-en-de", tmp_path) == packaged
+    own = write_lines("tatoeba-en-de/deu.txt", ["Hi.\tHallo!"])
+    assert find_file("deu.txt.gz", "tatoeba-en-de", tmp_path) == own
+
+
+def test_cache_directory_without_setting(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_directory().parts[-2:] == (".cache", "transformer-book")
+
+
+@pytest.fixture
+def own_files(write_lines):
+    lines = range(200)
+    return (
+        write_lines("own.en", [f"sentence {i}" for i in lines]),
+        write_lines("own.xx.gz", [f"other {i}" for i in lines]),
+    )
+
+
+def test_own_files_hold_some_out(own_files):
+    corpus = corpus_from_files(own_files, source_language="en", target_language="xx")
+    assert (corpus.name, corpus.source_language, corpus.target_language) == ("own.en", "en", "xx")
+    assert {name: len(split) for name, split in corpus.splits.items()} == {
+        "train": 190, "validation": 10
+    }  # fmt: skip
+    assert not set(corpus.train) & set(corpus.validation)
+    assert corpus.checksum == corpus_from_files(own_files).checksum
+
+
+def test_own_validation_and_test_files(own_files, write_lines):
+    def files(name):
+        return write_lines(f"{name}.en", [name]), write_lines(f"{name}.xx", [f"x{name}"])
+
+    corpus = corpus_from_files(own_files, files("dev"), files("test"))
+    assert len(corpus.train) == 200 and corpus.train.source[7] == "sentence 7"
+    assert list(corpus.validation) == [("dev", "xdev")] and list(corpus.test) == [("test", "xtest")]
+    assert "test" in corpus_from_files(own_files, test=files("test")).splits
+
+
+def test_one_pair_is_too_few_to_hold_some_out(write_lines):
+    with pytest.raises(ValueError, match="train split would be empty"):
+        corpus_from_files((write_lines("a.en", ["a"]), write_lines("a.de", ["b"])))
+
+
+REAL_DATA = os.environ.get("TRANSFORMER_DATA_DIR")
+
+
+@pytest.mark.skipif(not REAL_DATA, reason="TRANSFORMER_DATA_DIR names no data directory")
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("tatoeba-en-fr", (149_654, 2_002, 2_000)),
+        ("multi30k-en-de", (29_000, 1_014, 1_000)),
+        ("multi30k-en-fr", (29_000, 1_014, 1_000)),
+        ("multi30k-de-en", (29_000, 1_014, 1_000)),
+        ("wmt-newstest-en-de", (None, 3_000, 3_003)),
+        ("wmt-newstest-en-fr", (None, 3_000, 3_003)),
+        ("mixture-en-de", (200_378, 3_000, 3_003)),
+        ("mixture-fr-en", (194_203, 3_000, 3_003)),
+    ],
+)
+def test_real_corpora(name, sizes):
+    corpus = load_corpus(name, REAL_DATA)
+    splits = (corpus.splits.get(split) for split in ("train", "validation", "test"))
+    assert tuple(None if split is None else len(split) for split in splits) == sizes

@@ -1,0 +1,177 @@
+import hashlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from transformer.data.corpora.download import DownloadError, download, sha256
+
+CONTENT = bytes(range(256)) * 1000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):  # noqa: N802  (the name is the protocol's)
+        self.server.asked.append(self.path)
+        if self.path == "/missing":
+            self.send_error(404)
+            return
+        body = CONTENT[:-1] + b"!" if self.path == "/altered" else CONTENT
+        self.send_response(200)
+        if not self.path.startswith("/no-length"):
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        cut = {"/truncated": 100_000, "/silent": 100_000, "/no-length-cut": 100_000}
+        self.wfile.write(body[: cut.get(self.path, len(body))])
+        if self.path == "/silent":
+            self.wfile.flush()
+            self.server.stop.wait(4)  # longer than the tests wait
+            self.wfile.write(body[100_000:])
+
+    def handle(self):
+        with suppress(ConnectionError):  # the client that gave up
+            super().handle()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.asked, server.stop = [], threading.Event()
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield server
+    server.stop.set()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def dead_url():
+    """An address where nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return f"http://127.0.0.1:{port}/good"
+
+
+@pytest.mark.parametrize("page", ["/good", "/no-length"])
+def test_good_download(server, tmp_path, page):
+    path = tmp_path / "new" / "folder" / "file.gz"
+    download([server.url + page], path, SHA256)
+    assert path.read_bytes() == CONTENT
+    assert [p.name for p in path.parent.iterdir()] == ["file.gz"]
+    assert sha256(path) == SHA256
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        ("/truncated", r"truncated: 100000 of 256000 bytes|IncompleteRead"),
+        ("/no-length-cut", "wrong SHA-256"),
+        ("/altered", "wrong SHA-256"),
+        ("/missing", "HTTP 404"),
+        ("/silent", "timed out"),
+    ],
+)
+def test_bad_source_leaves_nothing_and_says_why(server, tmp_path, page, reason):
+    path = tmp_path / "file.gz"
+    with pytest.raises(DownloadError, match=reason) as info:
+        download([server.url + page], path, SHA256, timeout=1.0)
+    assert "127.0.0.1" in str(info.value) and "\n" not in str(info.value)
+    assert not list(tmp_path.iterdir())
+    # The next source is used.
+    download([server.url + page, server.url + "/good"], path, SHA256, timeout=1.0)
+    assert path.read_bytes() == CONTENT
+
+
+def test_dead_source_then_good_one(server, dead_url, tmp_path):
+    path = tmp_path / "file.gz"
+    download([dead_url, server.url + "/good", server.url + "/good?again"], path, SHA256)
+    assert path.read_bytes() == CONTENT
+    assert server.asked == ["/good"]
+
+
+def test_every_reason_is_told(server, dead_url, tmp_path):
+    with pytest.raises(DownloadError, match=r"refused\).*; 127.*\(HTTP 404\)"):
+        download([dead_url, server.url + "/missing"], tmp_path / "file", SHA256)
+
+
+def test_failed_download_keeps_the_older_file(server, tmp_path):
+    path = tmp_path / "file.gz"
+    path.write_text("older")
+    with pytest.raises(DownloadError):
+        download([server.url + "/altered"], path, SHA256)
+    assert path.read_text() == "older"
+
+
+SCRIPT = """
+import sys
+from transformer.data.corpora.download import download
+download([sys.argv[1]], sys.argv[2], sys.argv[3])
+"""
+
+
+def test_killed_in_the_middle_it_leaves_nothing_that_looks_like_the_file(server, tmp_path):
+    path, root = tmp_path / "file.gz", Path(__file__).parents[3]
+    command = [sys.executable, "-c", SCRIPT, server.url + "/silent", path, SHA256]
+    process = subprocess.Popen(command, env=dict(os.environ, PYTHONPATH=str(root)))
+    while not any(part.stat().st_size for part in tmp_path.glob("*.part")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert not path.exists()
+    (left,) = tmp_path.iterdir()
+    download([server.url + "/good"], path, SHA256)
+    assert path.read_bytes() == CONTENT
+    assert left.exists()  # for all we know its download is still running
+    os.utime(left, (0, time.time() - 4000))
+    download([server.url + "/good"], path, SHA256)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_two_at_once_leave_one_whole_file(server, tmp_path):
+    path = tmp_path / "file.gz"
+    command = [sys.executable, "-c", SCRIPT, server.url + "/good", path, SHA256]
+    environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parents[3]))
+    others = [subprocess.Popen(command, env=environment) for _ in range(2)]
+    download([server.url + "/good"], path, SHA256)
+    assert [other.wait() for other in others] == [0, 0]
+    assert path.read_bytes() == CONTENT
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_full_disk_is_told_as_such_and_other_sources_are_not_asked(server, tmp_path, monkeypatch):
+    class FullDisk:
+        def __init__(self, file):
+            self.file = file
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.file.close()
+
+        def write(self, data):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(
+        "transformer.data.corpora.download.open",
+        lambda *a: FullDisk(open(*a)),  # noqa: SIM115
+        raising=False,
+    )
+    with pytest.raises(OSError, match="No space left") as info:
+        download([server.url + "/good", server.url + "/no-length"], tmp_path / "file", SHA256)
+    assert not isinstance(info.value, DownloadError)
+    assert server.asked == ["/good"]
+    assert not list(tmp_path.iterdir())

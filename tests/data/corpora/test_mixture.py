@@ -1,0 +1,110 @@
+"""The mixture: all its sources are in it, and nothing that it will be tested on."""
+
+from dataclasses import replace
+from hashlib import sha256
+
+import pytest
+
+from transformer.data.corpora import load_corpus, mixture, multi30k, wmt
+from transformer.data.corpora.catalogue import corpus_catalogue
+
+HELD_OUT = ["validation", "test", "tatoeba", "multi30k"]
+
+
+@pytest.fixture
+def files(write_lines, monkeypatch, tmp_path):
+    """Generated files of every source. Each test set has a sentence that training has too."""
+    # Tatoeba needs enough pairs to hold some out.
+    pairs = [f"everyday {i}\tAlltag {i}" for i in range(9000)]
+    write_lines("tatoeba-en-de/deu.txt.gz", [*pairs, "challenge 1\tanders"])
+    for side, word in (("eng", "challenge"), ("deu", "Probe")):
+        name = f"tatoeba-en-de/tatoeba-test-v2021-08-07.deu-eng.{side}.gz"
+        write_lines(name, [f"{word} {i}" for i in range(3)])
+
+    sums = {}
+    for stem in multi30k.SPLITS.values():
+        for language in ("en", "de"):
+            lines = [f"{stem} {language} {i}" for i in range(3)]
+            if stem == "train":
+                lines += [f"test_2017_mscoco {language} 1" if language == "en" else "frei"]
+            path = write_lines(f"multi30k-task1/{stem}.{language}.gz", lines)
+            sums[path.name] = sha256(path.read_bytes()).hexdigest()
+    monkeypatch.setattr(multi30k, "SHA256", sums)
+
+    for stem in (*mixture.TRAINING_NEWS, "newstest2013", "newstest2014", "newstest2015"):
+        english = [f"{stem} en {i}" for i in range(2)]
+        german = [f"{stem} de {i}" for i in range(2)]
+        if stem == "newstest2010":
+            english += ["newstest2014 en 1", "free"]
+            german += ["frei", "newstest2013 de 0"]
+        write_lines(f"wmt-newstest-en-de/{stem}.en-de.en.gz", english)
+        write_lines(f"wmt-newstest-en-de/{stem}.en-de.de.gz", german)
+    return tmp_path
+
+
+@pytest.fixture
+def corpus(files):
+    return load_corpus("mixture-en-de", files)
+
+
+def test_every_source_is_in_the_training_text(corpus):
+    train = set(corpus.train)
+    assert ("train en 2", "train de 2") in train
+    for stem in mixture.TRAINING_NEWS:
+        assert {(f"{stem} en {i}", f"{stem} de {i}") for i in range(2)} <= train
+    everyday = {pair for pair in train if pair[0].startswith("everyday")}
+    assert len(everyday | set(corpus.splits["tatoeba"]) - {("challenge 1", "anders")}) == 9000
+    # 2 of news a set, 3 captions; nothing else, and nothing twice.
+    assert len(corpus.train) == len(train) == len(everyday) + 2 * 6 + 3
+
+
+def test_the_test_sets_are_whole_and_named(corpus):
+    assert list(corpus.splits) == ["train", *HELD_OUT]
+    assert corpus.validation.source == ["newstest2013 en 0", "newstest2013 en 1"]
+    assert corpus.test.source == ["newstest2014 en 0", "newstest2014 en 1"]
+    assert corpus.splits["multi30k"].target == [f"test_2016_flickr de {i}" for i in range(3)]
+
+
+def test_no_sentence_of_any_test_set_on_either_side_of_training(corpus, files):
+    """Also of the sets that the mixture itself does not score: they name the same captions."""
+    own = [corpus.splits[name] for name in HELD_OUT]
+    captions, everyday = (load_corpus(f"{n}-en-de", files) for n in ("multi30k", "tatoeba"))
+    others = [captions.splits[name] for name in ("validation", "test2017", "mscoco")]
+    for split in [*own, *others, everyday.splits["challenge"]]:
+        assert not set(split.source) & set(corpus.train.source)
+        assert not set(split.target) & set(corpus.train.target)
+    for planted in ("newstest2014 en 1", "free", "test_2017_mscoco en 1", "challenge 1"):
+        assert planted not in corpus.train.source
+
+
+def test_the_first_lines_are_a_sample_of_all(corpus):
+    """``train_pairs`` of a preset takes the first ones."""
+    positions = [i for i, text in enumerate(corpus.train.source) if not text.startswith("everyday")]
+    assert positions[-1] - positions[0] > len(corpus.train) / 2
+
+
+def test_the_other_direction_is_the_same_text(corpus, files):
+    swapped = load_corpus("mixture-de-en", files)
+    assert {name: split.swapped() for name, split in swapped.splits.items()} == corpus.splits
+    assert replace(swapped, name="mixture-en-de").checksum != corpus.checksum
+
+
+def test_a_missing_year_is_named(files):
+    for side in ("en", "de"):
+        (files / f"wmt-newstest-en-de/newstest2011.en-de.{side}.gz").unlink()
+    with pytest.raises(FileNotFoundError, match="cannot find newstest2011; put it into .*newstest"):
+        load_corpus("mixture-en-de", files)
+
+
+def test_the_catalogue_wants_every_file(files, monkeypatch):
+    def at_hand():
+        return {entry.name: entry.at_hand for entry in corpus_catalogue(files)}["mixture-en-de"]
+
+    assert at_hand()
+    for stem in ("news-test2008", "newstest2014"):
+        assert stem in mixture.TRAINING_NEWS or stem in wmt.WMT14_FILES.values()
+        path = files / f"wmt-newstest-en-de/{stem}.en-de.de.gz"
+        path.rename(files / "elsewhere")
+        assert not at_hand()
+        (files / "elsewhere").rename(path)
+    assert at_hand()

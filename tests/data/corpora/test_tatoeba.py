@@ -1,0 +1,108 @@
+import pytest
+
+from transformer.data.corpora import load_corpus
+from transformer.data.corpora.local import EMBEDDED
+from transformer.data.corpora.tatoeba import read_pairs
+from transformer.data.parallel import load_parallel_files
+from transformer.data.splits import components
+
+FOLDER = EMBEDDED / "tatoeba-en-de"
+
+
+@pytest.fixture(scope="module")
+def file_pairs():
+    return read_pairs(FOLDER / "deu.txt.gz")
+
+
+def test_the_file_is_the_one_described(file_pairs):
+    assert len(file_pairs) == len(set(file_pairs)) == 169_813
+    assert len(set(file_pairs.source)) == 135_534
+    assert len(set(file_pairs.target)) == 159_223
+    assert len(set(components(file_pairs.source, file_pairs.target))) == 126_328
+
+
+def test_sizes(tatoeba):
+    assert {name: len(split) for name, split in tatoeba.splits.items()} == {
+        "train": 155_813,
+        "validation": 2_004,
+        "test": 2_000,
+        "challenge": 17_565,
+    }
+
+
+def test_no_sentence_of_one_split_is_in_another(tatoeba):
+    for side in ("source", "target"):
+        train, validation, test = (
+            set(getattr(tatoeba.splits[name], side)) for name in ("train", "validation", "test")
+        )
+        challenge = set(getattr(tatoeba.splits["challenge"], side))
+        assert not train & validation and not train & test and not validation & test
+        assert not train & challenge and not validation & challenge
+
+
+def test_nothing_else_is_lost(tatoeba, file_pairs):
+    kept = {pair for name in ("train", "validation", "test") for pair in tatoeba.splits[name]}
+    english = set(tatoeba.splits["challenge"].source)
+    german = set(tatoeba.splits["challenge"].target)
+    lost = set(file_pairs) - kept
+    assert kept <= set(file_pairs) and len(lost) == 9_996
+    assert all(source in english or target in german for source, target in lost)
+
+
+def test_splits_are_the_same_on_every_machine(tatoeba):
+    # Shipped weights were trained on this split: another one would leak its test set to them.
+    expected = "db76618cbeb9dad54abbd1706ed17cb5dfd3446ab902503ac67d6334ac39c672"
+    assert tatoeba.checksum == expected
+
+
+def test_split_samples_the_whole_file(tatoeba):
+    # The file runs from short to long; its end alone would have far longer sentences.
+    def words(split):
+        return sum(len(sentence.split()) for sentence in split.source) / len(split)
+
+    for split in (tatoeba.validation, tatoeba.test):
+        assert words(split) == pytest.approx(words(tatoeba.train), rel=0.05)
+
+
+def test_attribution_is_in_place(tatoeba):
+    licence = (FOLDER / "LICENCE.txt").read_text()
+    for text in (licence, (FOLDER / "_about.txt").read_text(), tatoeba.licence):
+        assert "www.manythings.org/anki and tatoeba.org" in text
+    assert "CC BY 2.0 FR" in licence and "CC BY 2.0 FR" in tatoeba.licence
+
+
+def test_reverse_direction_has_the_same_pairs(tatoeba):
+    reverse = load_corpus("tatoeba-de-en")
+    assert (reverse.source_language, reverse.target_language) == ("de", "en")
+    for name, split in tatoeba.splits.items():
+        assert reverse.splits[name] == split.swapped()
+
+
+def test_french_from_a_data_directory(write_lines, tmp_path):
+    columns = [f"English {i}.\tFrançais {i}.\tCC-BY someone" for i in range(5000)]
+    write_lines("data/tatoeba-en-fr/fra.txt", columns)  # not compressed: as it is unpacked
+    test_name = "data/tatoeba-en-fr/tatoeba-test-v2021-08-07.eng-fra"
+    write_lines(f"{test_name}.eng.gz", ["English 7.", "Something else."])
+    write_lines(f"{test_name}.fra.gz", ["Autre chose.", "Français 9."])
+    corpus = load_corpus("tatoeba-en-fr", tmp_path / "data")
+    train = set(corpus.train) | set(corpus.validation)
+    assert ("English 8.", "Français 8.") in train | set(corpus.test)
+    assert not {("English 7.", "Français 7."), ("English 9.", "Français 9.")} & train
+    assert sum(map(len, corpus.splits.values())) in range(5000, 5003)
+
+
+def test_french_without_a_data_directory():
+    with pytest.raises(FileNotFoundError, match="fra.txt.gz; put it into <dir>/tatoeba-en-fr/"):
+        load_corpus("tatoeba-en-fr")
+
+
+def test_line_without_a_tab(write_lines):
+    with pytest.raises(ValueError, match="line 2: expected two columns"):
+        read_pairs(write_lines("x.txt", ["a\tb", "c"]))
+
+
+def test_challenge_set_loses_no_line(tatoeba):
+    test = load_parallel_files(
+        *(FOLDER / f"tatoeba-test-v2021-08-07.deu-eng.{side}.gz" for side in ("eng", "deu"))
+    )
+    assert test == tatoeba.splits["challenge"] and len(test) == 17_565

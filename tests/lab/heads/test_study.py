@@ -1,0 +1,168 @@
+"""The study of all heads: what it measures, that it can be stopped, that its record is whole."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+import record_heads
+import torch
+
+from transformer.data.corpora import load_corpus
+from transformer.data.tokenizer import Tokenizer
+from transformer.inference.metrics import bleu
+from transformer.inference.pretrained import locate_pretrained
+from transformer.inference.translator import Translator
+from transformer.lab.heads.ablation import Head, edited, heads_of, pair_losses, silent
+from transformer.lab.heads.attention_alignment import cross_word_weights, strongest_links
+from transformer.lab.heads.study import (
+    EDITS,
+    RECORD,
+    UNTRAINED_SEEDS,
+    alignment_errors,
+    bleu_without,
+    head_groups,
+    loss_without,
+    recorded_study,
+    study_text,
+    untrained_scores,
+)
+from transformer.lab.heads.word_alignment import alignment_error_rate
+from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer
+
+
+@pytest.fixture(scope="module")
+def translator(corpus):
+    tokenizer = Tokenizer.train(corpus.train.source + corpus.train.target, 300)
+    torch.manual_seed(0)
+    config = TransformerConfig(300, d_model=8, d_ff=8, num_heads=2, num_layers=1)
+    return Translator(Transformer(config), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def text(translator, corpus):
+    return study_text(translator, corpus, pairs=8, aligner_pairs=50)
+
+
+def test_pairs_and_batches_are_the_same(translator, corpus, text):
+    rows = [row for batch in text.batches for row in batch.source.tolist()]
+    pairs = [pair for batch in text.pairs for pair in batch]
+    assert sorted((p.source, p.target) for p in pairs) == sorted(list(corpus.test)[:8])
+    for row, pair in zip(rows, pairs, strict=True):
+        assert translator.tokenizer.decode(row) == pair.source
+        assert pair.sure
+    links = text.links(translator)
+    assert [len(batch) for batch in links] == [len(batch) for batch in text.pairs]
+
+
+def test_groups_are_heads_and_layers(translator):
+    groups = head_groups(translator.model)
+    assert list(groups) == [
+        "encoder 1.1", "encoder 1.2", "decoder 1.1", "decoder 1.2", "cross 1.1", "cross 1.2",
+        "encoder layer 1", "decoder layer 1", "cross layer 1",
+    ]  # fmt: skip
+    assert groups["cross layer 1"] == [Head("cross", 0, 0), Head("cross", 0, 1)]
+
+
+def test_losses_are_measured_once(translator, text):
+    groups = {
+        name: head_groups(translator.model)[name] for name in ("encoder 1.1", "cross layer 1")
+    }
+    told: list[str] = []
+    known = {"encoder 1.1": {"silent": [7.0, 6.0, 8.0]}}
+    whole, found = loss_without(
+        translator.model, text.batches, groups, {"silent": silent}, known, told.append
+    )
+    assert found is known and found["encoder 1.1"]["silent"] == [7.0, 6.0, 8.0]
+    assert told == ["cross layer 1, silent"]
+    assert whole.mean == pair_losses(translator.model, text.batches).mean
+    changed = pair_losses(
+        translator.model, text.batches, dict.fromkeys(groups["cross layer 1"], silent)
+    )
+    more, low, high = found["cross layer 1"]["silent"]
+    assert more == pytest.approx(changed.mean - whole.mean, abs=1e-6) and low <= more <= high
+
+    again = loss_without(translator.model, text.batches, groups, EDITS)[1]
+    assert list(again["encoder 1.1"]) == ["silent", "shuffled", "even"]
+    torch.rand(1)
+    repeated = loss_without(translator.model, text.batches, groups, EDITS)[1]
+    assert repeated == again  # the shuffles as well
+
+
+def test_bleu_is_that_of_the_changed_model(translator, corpus):
+    groups = {"all": heads_of(translator.model.config), "known": []}
+    score, lost, signature = bleu_without(
+        translator, corpus.test, groups, {"known": [1.0, 2.0, 3.0]}
+    )
+    texts = translator.translate(corpus.test.source, beam_size=1)
+    plain = bleu(texts, corpus.test.target)
+    assert (score, signature) == (plain.score, plain.signature)
+    with edited(translator.model, dict.fromkeys(groups["all"], silent)):
+        texts = translator.translate(corpus.test.source, beam_size=1)
+    assert lost["all"][0] == pytest.approx(score - bleu(texts, corpus.test.target).score)
+    assert lost["known"] == [1.0, 2.0, 3.0]
+
+
+def test_alignment_errors_of_heads_and_means(translator, text):
+    right = text.pairs[0]
+    found = alignment_errors(translator, right, "has read")
+    assert list(found) == ["cross 1.1", "cross 1.2", "cross layer 1", "all"]
+    weights = [cross_word_weights(translator, pair, "has read") for pair in right]
+    expected = alignment_error_rate([strongest_links(w[0, 1]) for w in weights], right)
+    assert found["cross 1.2"] == expected
+    assert found["all"] == found["cross layer 1"]
+
+
+def test_untrained_models_differ_by_their_seed_and_leave_the_generator_alone(translator, text):
+    state = torch.get_rng_state()
+    found = untrained_scores(translator, text)
+    assert torch.equal(state, torch.get_rng_state())
+    assert len(found) == len(UNTRAINED_SEEDS)
+    first, second = (scores["encoder"].weight for scores in found[:2])
+    assert not np.allclose(first, second)
+    np.testing.assert_array_equal(untrained_scores(translator, text)[0]["encoder"].weight, first)
+
+
+def test_a_stopped_recording_goes_on(translator, corpus, text, monkeypatch):
+    monkeypatch.setattr(record_heads, "hand_aligned", lambda: text.pairs[0][:3])
+
+    class Stop(Exception):
+        pass
+
+    def stop(line):
+        if line.startswith("encoder 1.2, shuffled"):
+            raise Stop
+
+    record = {}
+    with pytest.raises(Stop):
+        record_heads.study(translator, corpus, record, 8, 4, 50, stop)
+    # What comes back from the file is what went in.
+    record = json.loads(json.dumps(record_heads.rounded(record)))
+    told = []
+    record_heads.study(translator, corpus, record, 8, 4, 50, told.append)
+    assert told[0] == "decoder 1.1, shuffled"
+    names = list(head_groups(translator.model))
+    assert sorted(record["loss"]) == sorted(names) == sorted(record["bleu"])
+    assert all(list(found) == list(EDITS) for found in record["loss"].values())
+    assert set(record) == {"roles", "even", "queries", "untrained", "alignment", "loss", "pairs",
+                           "bleu_pairs", "whole", "bleu", "signature"}  # fmt: skip
+
+
+def test_the_record_belongs_to_the_shipped_weights():
+    record, corpus = recorded_study(), load_corpus("tatoeba-en-de")
+    model = Translator.from_pretrained("tatoeba-en-de").model
+    weights = (locate_pretrained("tatoeba-en-de") / "model.safetensors").read_bytes()
+    assert record["model"]["sha256"] == hashlib.sha256(weights).hexdigest(), record["command"]
+    assert record["corpus"]["sha256"] == corpus.checksum
+    assert record["pairs"] >= 1000
+    groups = head_groups(model)
+    assert set(record["loss"]) == set(groups)
+    for found in record["loss"].values():
+        for more, low, high in found.values():
+            assert low <= more <= high
+    names = {str(head) for head in heads_of(model.config)}
+    assert set(record["roles"]) == names == set(record["untrained"]["roles"][0])
+    for by_head in (record["roles"], *record["untrained"]["roles"]):
+        assert all(0 <= share <= 1 for found in by_head.values() for share in found.values())
+    assert RECORD.stat().st_size < 120_000

@@ -1,0 +1,220 @@
+"""Aligners, error rates and the hand-aligned pairs; words made of tokens and back."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from jaxtyping import TypeCheckError
+
+from transformer.data.corpora import load_corpus
+from transformer.data.parallel import Split
+from transformer.data.tokenizer import Tokenizer
+from transformer.inference.translator import Translator
+from transformer.lab.heads.attention_alignment import (
+    cross_word_weights,
+    strongest_links,
+    token_links,
+    token_words,
+    word_weights,
+)
+from transformer.lab.heads.word_alignment import (
+    AlignedPair,
+    WordAligner,
+    aligned_both_ways,
+    alignment_error_rate,
+    diagonal_links,
+    hand_aligned,
+)
+from transformer.lab.recipe.simple_translators import words_of
+from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer
+
+TEXT = Split(
+    ["the house", "the book", "a book", "a big house", "the big book", "a house"],
+    ["das Haus", "das Buch", "ein Buch", "ein Haus groß", "das Buch groß", "ein Haus"],
+)
+
+
+def test_words_compete_for_each_other():
+    aligner = WordAligner(TEXT, iterations=30, sharpness=0.5)
+    found = aligner.align(["the", "big", "house"], ["das", "haus", "groß"])
+    assert found == {(0, 0), (1, 2), (2, 1)}  # across the diagonal, and never seen together
+    table = aligner.probabilities(["the", "book"], ["buch"])
+    assert table.shape == (1, 3) and table.sum() == pytest.approx(1)
+    assert table[0].argmax() == 2 and table[0, 2] > 0.8
+
+
+def test_one_step_by_hand():
+    # One pair, no preference: each target word is shared out by the prior, none included.
+    aligner = WordAligner(Split(["a b"], ["x y"]), iterations=1, sharpness=0, none=0.2)
+    np.testing.assert_allclose(
+        aligner.probabilities(["a", "b"], ["x"]), [[0.2, 0.4, 0.4]], rtol=1e-9
+    )
+    # And with one, the nearer word gets more.
+    near = WordAligner(Split(["a b"], ["x y"]), iterations=1, sharpness=4)
+    assert near.align(["a", "b"], ["x", "y"]) == {(0, 0), (1, 1)}
+    expected = np.exp(-4 * 0.25), np.exp(-4 * 0.25)
+    wide = near._prior(2, 1)[0]
+    assert wide[1:] == pytest.approx(0.92 * np.array(expected) / sum(expected))
+
+
+def test_three_steps_as_in_the_textbook():
+    pairs, none = [("a b", "x y"), ("a", "x"), ("b c", "y y z")], 0.2
+    table: dict = {}
+    for _ in range(3):
+        counts: dict = {}
+        for source, target in pairs:
+            words = ["", *source.split()]
+            prior = [none] + [(1 - none) / (len(words) - 1)] * (len(words) - 1)
+            for t in target.split():
+                shares = [p * table.get((s, t), 1.0) for s, p in zip(words, prior, strict=True)]
+                for s, share in zip(words, shares, strict=True):
+                    counts[s, t] = counts.get((s, t), 0.0) + share / sum(shares)
+        totals = {s: sum(n for (w, _), n in counts.items() if w == s) for s, _ in counts}
+        table = {(s, t): n / totals[s] for (s, t), n in counts.items()}
+    aligner = WordAligner(Split(*map(list, zip(*pairs, strict=True))), 3, sharpness=0, none=none)
+    shares = [none * table["", "y"], 0.4 * table["a", "y"], 0.4 * table["b", "y"]]
+    found = aligner.probabilities(["a", "b"], ["y"])
+    np.testing.assert_allclose(found, [np.array(shares) / sum(shares)])
+
+
+def test_the_diagonal_counts_when_words_do_not_tell():
+    aligner = WordAligner(Split(["a a a", "b"], ["x x x", "y"]))
+    assert aligner.align(["a", "a", "a"], ["x", "x", "x"]) == {(0, 0), (1, 1), (2, 2)}
+
+
+def test_unknown_words_and_empty_sides():
+    aligner = WordAligner(TEXT)
+    assert aligner.align([], ["das"]) == aligner.align(["the"], []) == frozenset()
+    table = aligner.probabilities(["zebra"], ["gnu"])
+    assert np.isfinite(table).all() and table.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("change", [dict(iterations=0), dict(none=1.0), dict(sharpness=-1)])
+def test_wrong_numbers(change):
+    with pytest.raises(ValueError, match="must be at least"):
+        WordAligner(TEXT, **change)
+    with pytest.raises(ValueError, match="at least one pair"):
+        WordAligner(Split([], []))
+
+
+def test_both_directions():
+    forward, backward = WordAligner(TEXT), WordAligner(TEXT.swapped())
+    (pair,) = aligned_both_ways([("a book", "ein Buch")], forward, backward)
+    assert pair.sure == {(0, 0), (1, 1)} <= pair.possible
+
+    class Says(WordAligner):
+        def __init__(self, *links):
+            self.links = frozenset(links)
+
+        def align(self, source, target):
+            return self.links
+
+    (pair,) = aligned_both_ways([("a b", "x y")], Says((0, 1), (1, 0)), Says((1, 0), (1, 1)))
+    assert pair.sure == {(0, 1)} and pair.possible == {(0, 1), (1, 0), (1, 1)}
+
+
+def test_error_rate():
+    right = [AlignedPair("", "", frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (1, 1), (1, 2)}))]
+    for links, expected in (
+        ({(0, 0), (1, 1)}, 0.0),
+        ({(0, 0), (1, 1), (1, 2)}, 0.0),  # a possible link is no fault
+        ({(0, 0)}, 1 - 2 / 3),  # a missing one is
+        ({(0, 0), (1, 1), (2, 2)}, 1 - 4 / 5),
+        ({(5, 5)}, 1.0),
+    ):
+        assert alignment_error_rate([frozenset(links)], right) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="at least one link"):
+        alignment_error_rate([], [])
+
+
+def test_the_diagonal():
+    assert diagonal_links(4, 2) == {(1, 0), (3, 1)}
+    assert diagonal_links(2, 4) == {(0, 0), (0, 1), (1, 2), (1, 3)}
+    assert diagonal_links(0, 2) == frozenset()
+
+
+def test_hand_aligned_pairs_are_whole_and_of_the_test_split():
+    pairs = hand_aligned()
+    assert 20 <= len(pairs) == len({pair.source for pair in pairs})
+    test = set(load_corpus("tatoeba-en-de").test)
+    for pair in pairs:
+        assert (pair.source, pair.target) in test
+        assert pair.sure <= pair.possible
+        # Each sentence ends in a mark that is linked, and most words are linked surely.
+        last = len(words_of(pair.source)) - 1, len(words_of(pair.target)) - 1
+        assert last in pair.sure
+        assert len({i for i, _ in pair.sure}) > 0.6 * len(words_of(pair.source))
+    # What is surely linked is what it should be, for words that mean one thing.
+    right = {"he": "er", "and": "und", "tom": "tom", "money": "geld", "earth": "erde"}
+    seen = 0
+    for pair in pairs:
+        source, target = words_of(pair.source), words_of(pair.target)
+        for i, j in pair.sure:
+            if source[i] in right:
+                assert target[j] == right[source[i]]
+                seen += 1
+    assert seen > 8
+
+
+def test_damaged_hand_alignments(tmp_path):
+    path = tmp_path / "pairs.json"
+    for sure, fault in (("0-5", "leads out"), ("0:0", "must be like"), ("-1-0", "must be like")):
+        pair = dict(source="a b", target="x y", sure=sure, possible="")
+        path.write_text(json.dumps(dict(pairs=[pair])))
+        with pytest.raises(ValueError, match=fault):
+            hand_aligned(path)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train(["der Bär schläft, der Bär!", "the bear sleeps, Tom's bear."], 270)
+
+
+def test_tokens_know_their_words(tokenizer):
+    text = "  Tom's Bär   schläft,  ÄÄ!"
+    words = token_words(tokenizer, text)
+    assert len(words) == len(tokenizer.encode(" ".join(text.split())))
+    assert words == sorted(words) and set(words) == set(range(len(words_of(text))))
+    spelled = ["" for _ in words_of(text)]
+    for token, word in zip(tokenizer.encode(" ".join(text.split())), words, strict=True):
+        piece = tokenizer.tokens([token])[0]
+        spelled[word] += piece.strip("▁").lower() if not piece.startswith("<0x") else ""
+    assert spelled[:1] == ["tom's"] and spelled[2:4] == ["schläft", ","] and spelled[5] == "!"
+
+
+def test_words_get_sums_and_means():
+    weights = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1], [0.0, 0.5, 0.5, 0.0],
+                        [1.0, 0.0, 0.0, 0.0]])  # fmt: skip
+    # Target tokens 0 and 1 are word 0, token 2 is word 1; source tokens 1 and 2 are word 1.
+    found = word_weights(weights, [0, 0, 1], [0, 1, 1], "writes")
+    np.testing.assert_allclose(found, [[0.25, 0.5], [0.0, 1.0]])
+    found = word_weights(weights, [0, 0, 1], [0, 1, 1], "has read")
+    np.testing.assert_allclose(found, [[0.2, 0.75], [1.0, 0.0]])
+    assert strongest_links(found) == {(1, 0), (0, 1)}
+    with pytest.raises((ValueError, TypeCheckError), match="row"):
+        word_weights(weights, [0], [0], "reads")
+    with pytest.raises(ValueError, match="must cover"):
+        word_weights(weights, [0, 1, 2, 3], [0, 1], "has read")
+
+
+def test_links_of_a_real_pair(tokenizer):
+    torch.manual_seed(0)
+    config = TransformerConfig(270, d_model=8, d_ff=8, num_heads=2, num_layers=3)
+    translator = Translator(Transformer(config), tokenizer)
+    links = frozenset({(1, 0)})
+    pair = AlignedPair("the bear", "Bär schläft", links, links | {(0, 1)})
+    source, target = token_words(tokenizer, pair.source), token_words(tokenizer, pair.target)
+    found = token_links(translator, pair)
+    assert found.shape == (len(source), len(target))
+    expected = [
+        (s, t) for s, i in enumerate(source) for t, j in enumerate(target) if (i, j) == (1, 0)
+    ]
+    assert [tuple(place) for place in np.argwhere(found).tolist()] == expected
+    assert token_links(translator, pair, sure=False).sum() > found.sum()
+
+    weights = cross_word_weights(translator, pair, "has read")
+    assert weights.shape == (3, 2, 2, 2)
+    maps = translator.attention(pair.source, pair.target).cross
+    np.testing.assert_allclose(weights, word_weights(maps, target, source, "has read"))

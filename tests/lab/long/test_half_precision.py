@@ -1,0 +1,104 @@
+"""The emulation rounds where autocast does, counts what it loses, and training shows it."""
+
+import pytest
+import torch
+from torch import nn
+
+from transformer.lab.long.half_precision import (
+    LOWEST,
+    HalfPrecision,
+    lost_updates,
+    train_in_half,
+)
+from transformer.lab.long.segment_recurrence import SegmentModel
+
+F16, B16 = torch.float16, torch.bfloat16
+
+
+def gradient(model, context, factor=1.0):
+    model.zero_grad()
+    tokens = torch.randint(8, (2, 9), generator=torch.Generator().manual_seed(0))
+    with context:
+        logits, _ = model(tokens)
+    loss = nn.functional.cross_entropy(logits.float().flatten(0, 1), tokens.flatten())
+    (loss * factor).backward()
+    return torch.cat([weight.grad.flatten() for weight in model.parameters()]) / factor
+
+
+@pytest.mark.parametrize("dtype, factor", [(F16, 1.0), (F16, 2.0**-17), (B16, 1.0)])
+def test_it_loses_what_autocast_loses(dtype, factor):
+    torch.manual_seed(0)
+    model = SegmentModel(8)
+    exact = gradient(model, torch.autocast("cpu", enabled=False), factor)
+    real = gradient(model, torch.autocast("cpu", dtype), factor)
+    emulated = gradient(model, HalfPrecision(dtype), factor)
+    errors = [float((found - exact).norm() / exact.norm()) for found in (real, emulated)]
+    assert 0.5 < errors[0] / errors[1] < 2
+    assert (errors[1] > 0.1) == (factor < 1)
+    zeros = [float((found == 0).float().mean()) for found in (real, emulated)]
+    assert abs(zeros[0] - zeros[1]) < 0.05
+
+
+def test_a_product_is_rounded_forward_and_backward_and_a_sum_is_not():
+    weight = nn.Parameter(torch.tensor([[1 + 2**-12]]))
+    x = torch.tensor([[1.0]], requires_grad=True)
+    with HalfPrecision(F16, count=True) as mode:
+        product = nn.functional.linear(x, weight)
+        assert product.item() == 1 and (x + 2**-12).item() == 1 + 2**-12
+    product.backward(torch.tensor([[2.0**-24.5]]))  # above half of the smallest, 2^-24
+    assert weight.grad.item() == 2**-24 == x.grad.item()
+    assert mode.vanished == 0
+
+
+def test_it_counts_by_size_what_vanishes_and_what_overflows():
+    x = torch.ones(1, 4, requires_grad=True)
+    with HalfPrecision(F16, count=True) as mode:
+        out = torch.matmul(x, torch.eye(4))
+    out.backward(torch.tensor([[0.0, 2.0**-26, 1.5, 4.0]]))
+    # Counted where it leaves the product, and what is left of it once more where it reaches x.
+    assert (mode.vanished, mode.overflowed) == (1, 0)
+    assert mode.sizes[-26 - LOWEST] == 1 and mode.sizes[0 - LOWEST] == 2
+    assert mode.sizes[2 - LOWEST] == 2 and int(mode.sizes.sum()) == 5
+    assert x.grad[0].tolist() == [0, 0, 1.5, 4]
+
+
+def test_what_is_too_large_becomes_infinite():
+    x = torch.ones(1, 1, requires_grad=True)
+    with HalfPrecision(F16, count=True) as mode:
+        out = torch.matmul(x, torch.eye(1))
+    out.backward(torch.tensor([[1e5]]))
+    assert x.grad.item() == torch.inf and (mode.vanished, mode.overflowed) == (0, 1)
+
+
+def test_training_in_large_steps_needs_the_scale():
+    exact = train_in_half(None, steps=45).final
+    bare = train_in_half(F16, step_tokens=2**22, steps=45).final
+    scaled = train_in_half(F16, step_tokens=2**22, scale=2.0**16, steps=45).final
+    assert scaled == pytest.approx(exact, rel=0.2)
+    assert bare > 2.0 and exact < 1.3
+
+
+def test_the_size_of_the_step_changes_nothing_in_float32():
+    one, other = (train_in_half(None, size, steps=10).losses for size in (0, 2**20))
+    assert one == pytest.approx(other, rel=1e-4)
+
+
+def test_the_scale_backs_off_and_steps_are_left_out_where_it_is_too_large():
+    run = train_in_half(F16, scale=2.0**30, steps=20)
+    assert 3 < run.skipped < 20 and run.scales[-1] == 2.0 ** (30 - run.skipped)
+    first = run.losses[: run.skipped + 1]
+    assert max(first) - min(first) < 0.3  # nothing learned yet
+
+
+def test_lost_updates_by_hand():
+    weights = torch.tensor([1.0, 1.0, 2.0**-10, 2.0**-10])
+    assert lost_updates(weights, 1e-4, F16) == 0.5
+    assert lost_updates(weights, 1e-2, F16) == 0
+    # Below 1 the next number is half as far as above: of two steps of equal length, one is lost.
+    assert lost_updates(torch.ones(2), 3e-4, F16) == 0.5
+    assert lost_updates(weights, 1e-4, torch.float32) == 0
+
+
+def test_weights_without_a_master_copy_end_in_the_format():
+    master, rounded = (train_in_half(B16, keep_master=k, steps=5).losses for k in (True, False))
+    assert master[0] == rounded[0] and master[2:] != rounded[2:]

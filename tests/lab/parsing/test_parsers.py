@@ -1,0 +1,209 @@
+import pytest
+import torch
+
+from transformer.baselines import ConvolutionalConfig, RecurrentConfig
+from transformer.data.corpora.treebank import Treebank, read_trees
+from transformer.inference.decoding import Hypothesis
+from transformer.lab.parsing import parsers as parsing
+from transformer.lab.parsing.bracketing import compare_all
+from transformer.lab.parsing.linearised_trees import to_brackets
+from transformer.lab.parsing.parsers import Search, build_parser, malformed_share, parse
+from transformer.lab.parsing.study import (
+    ParsingRecipe,
+    ParsingText,
+    outputs_of,
+    parsing_text,
+    parts_to_score,
+    scores_of,
+    train_parser,
+)
+from transformer.lab.parsing.tree_vocabulary import TreeVocabulary, word_class
+from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer
+from transformer.training.config import TrainingConfig
+
+TREES = list(
+    read_trees("""
+    (S (NP (PRP We)) (VP (VBP see) (NP (DT the) (NN cat))) (. .))
+    (S (NP (DT the) (NN cat)) (VP (VBZ sees) (NP (PRP us))) (. .))
+    (NP (NP (DT the) (NN cat)) (PP (IN of) (NP (PRP us))))
+    (HEADING (NP (NN cat)))
+    (S (VP (VBP see) (NP (DT the) (NN cat)) (PP (IN of) (NP (PRP us)))))
+    """)
+)
+WORDS = [tree.words() for tree in TREES]
+
+CONFIGS = [
+    TransformerConfig(8, d_model=32, d_ff=64, num_heads=2, num_layers=1, dropout=0.0),
+    RecurrentConfig(8, d_model=32, dropout=0.0),
+]
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return TreeVocabulary.learn(TREES, min_count=1)
+
+
+def test_the_outputs_come_first_and_hold_no_word(vocabulary):
+    brackets = {side + label for label in ("HEADING", "NP", "PP", "S", "VP") for side in "()"}
+    assert vocabulary.outputs[:4] == ["<pad>", "<bos>", "<eos>", "XX"]
+    assert set(vocabulary.outputs[4:]) == brackets
+    assert len(vocabulary) == 14 + len(vocabulary.inputs)
+    pieces = to_brackets(TREES[0])
+    ids = vocabulary.encode_brackets(pieces)
+    assert max(ids) < 14 <= min(vocabulary.encode_words(["We", "cat", "never-seen"]))
+    assert vocabulary.decode_brackets([1, *ids, 2, 0]) == pieces
+
+
+def test_rare_words_become_their_class():
+    names = ["cat cat cat", "walking walking walking", "jumping", "running", "2003", "1999", "12.5"]
+    trees = [next(read_trees("".join(["(NP", *(f" (N {w})" for w in line.split()), ")"])))
+             for line in names]  # fmt: skip
+    vocabulary = TreeVocabulary.learn(trees, min_count=2)
+    assert vocabulary.inputs == ["<rare>", "<0>", "<a-ng>", "cat", "walking"]
+    cat, walking, sleeping, year, greek = vocabulary.encode_words(
+        ["cat", "walking", "sleeping", "1848", "ΑΒΓ"]
+    )
+    names = [vocabulary.inputs[i - len(vocabulary.outputs)]
+             for i in (cat, walking, sleeping, year, greek)]  # fmt: skip
+    assert names == ["cat", "walking", "<a-ng>", "<0>", "<rare>"]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("cats", "<a-ts>"), ("Cats", "<Aa-ts>"), ("DNA", "<AA-na>"), ("mRNA", "<aA-na>"), ("a", "<a>"),
+     ("3.5", "<0>"), ("p53", "<a0>"), ("%", "<?>"), ("10-fold", "<a0-ld>"), ("A", "<aA>")],
+)  # fmt: skip
+def test_classes_of_words(word, expected):
+    assert word_class(word) == expected
+
+
+def test_a_word_that_looks_like_a_class_is_no_duplicate():
+    trees = list(read_trees("(NP (N <a-ng>) (N running) (N <rare>))"))
+    vocabulary = TreeVocabulary.learn(trees, min_count=1)
+    assert len(set(vocabulary.inputs)) == len(vocabulary.inputs)
+
+
+def test_a_vocabulary_must_begin_with_the_special_tokens():
+    with pytest.raises(ValueError, match="begin"):
+        TreeVocabulary(["XX"], [])
+    with pytest.raises(ValueError, match="twice"):
+        TreeVocabulary(["<pad>", "<bos>", "<eos>", "XX", "XX"], [])
+
+
+def test_pairs_to_train_on(vocabulary):
+    [unseen] = read_trees("(SINV (VP (VBP see)))")
+    pairs = vocabulary.encode_trees([*TREES, unseen])
+    assert len(pairs) == len(TREES)  # a label that the model cannot write cannot be trained on
+    assert pairs.source[0] == [*vocabulary.encode_words(WORDS[0]), 2]
+    assert pairs.target[0] == [*vocabulary.encode_brackets(to_brackets(TREES[0])), 2]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=["transformer", "recurrent"])
+def test_logits_are_those_of_the_whole_model_for_brackets(config, vocabulary):
+    torch.manual_seed(0)
+    model = build_parser(config, vocabulary).eval()
+    source, target = torch.tensor([[20, 21, 2]]), torch.tensor([[1, 4, 3]])
+    found = model(source, target)
+    assert found.shape == (1, 3, len(vocabulary.outputs))
+    model.outputs = None
+    torch.testing.assert_close(model(source, target)[..., : len(vocabulary.outputs)], found)
+
+
+def test_other_models_are_refused(vocabulary):
+    with pytest.raises(TypeError, match="RecurrentConfig"):
+        build_parser(ConvolutionalConfig(8), vocabulary)
+
+
+def test_the_search_is_that_of_section_6_3(vocabulary, monkeypatch):
+    asked = []
+
+    def spy(model, source, beam_size, alpha, max_length, *, penalty):
+        asked.append((len(source), source.size(1), beam_size, alpha, max_length, penalty))
+        return [Hypothesis([3], 0.0, 0.0)] * len(source)
+
+    monkeypatch.setattr(parsing, "beam_search", spy)
+    model = build_parser(CONFIGS[0], vocabulary)
+    parses = parse(model, vocabulary, WORDS)
+    # One batch a length, so that "input length + 300" is each sentence's own; the end is no input.
+    lengths = sorted(map(len, WORDS))
+    assert asked == [
+        (lengths.count(n), n + 1, 21, 0.3, n + 300, "gnmt") for n in sorted(set(lengths))
+    ]
+    assert [found.tree.words() for found in parses] == WORDS
+    assert malformed_share(parses) == 100
+
+
+def test_a_sentence_without_words(vocabulary):
+    with pytest.raises(ValueError, match="number 1"):
+        parse(build_parser(CONFIGS[0], vocabulary), vocabulary, [["a"], []])
+
+
+@pytest.fixture(scope="module")
+def by_heart(vocabulary, tmp_path_factory):
+    """The first two models, trained on five trees until they know them."""
+    found = {}
+    text = ParsingText(TREES, TREES, TREES, vocabulary)
+    for config in CONFIGS:
+        name = type(config).__name__
+        training = TrainingConfig(
+            max_steps=120, batch_tokens=200, warmup_steps=40, learning_rate_factor=0.25,
+            max_length=None, label_smoothing=0.0, log_every=120, validate_every=120,
+            save_every=120, keep_last=1,
+        )  # fmt: skip
+        folder = tmp_path_factory.mktemp(name)
+        model, trainer = train_parser(
+            ParsingRecipe(config, training), text, folder, watched=5, progress=False
+        )
+        found[name] = model, trainer, folder, ParsingRecipe(config, training), text
+    return found
+
+
+@pytest.mark.parametrize("name", ["TransformerConfig", "RecurrentConfig"])
+def test_five_trees_can_be_learned_by_heart(by_heart, vocabulary, name):
+    model, trainer, *_ = by_heart[name]
+    for search in (Search(beam_size=1), Search(beam_size=3)):
+        parses = parse(model, vocabulary, WORDS, search)
+        assert not any(found.faults for found in parses)
+        assert compare_all(TREES, [found.tree for found in parses]).f1 == 100
+    outputs = outputs_of(model, vocabulary, TREES, Search(beam_size=1))
+    assert outputs == [" ".join(to_brackets(tree)) for tree in TREES]
+
+
+def test_a_finished_run_gives_its_model_again(by_heart):
+    model, trainer, folder, recipe, text = by_heart["TransformerConfig"]
+    again, _ = train_parser(recipe, text, folder, progress=False)
+    for one, other in zip(model.parameters(), again.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+    assert '"f1": 100' in (folder / "curve.jsonl").read_text()
+
+
+def test_scores_count_what_is_mended():
+    trees = TREES[:2]
+    right = " ".join(to_brackets(trees[1]))
+    # The first output lacks a word and its end: S and VP still fit, the inner NP does not.
+    scores = scores_of(trees, ["(S (NP XX )NP (VP XX (NP XX )NP XX", right])
+    assert scores["malformed"] == 50
+    assert scores["faults"] == {"too few words": 1, "brackets left open": 1}
+    # (S 0-4) (NP 0-1) (VP 1-4) (NP 2-4) against (S 0-4) (NP 0-1) (VP 1-4) (NP 2-3); then 4 of 4.
+    assert (scores["precision"], scores["recall"]) == (87.5, 87.5)
+    assert scores["f1_skipping"] == 100 and scores["exact_match"] == 50
+    assert scores["f1_by_length"]["1-5"] == {"sentences": 2, "f1": 87.5}
+
+
+def test_text_is_split_and_cut():
+    words = "".join(f" (N w{i})" for i in range(30))
+    [long] = read_trees(f"(NP{words})")
+    bank = Treebank("x", "y", "z", {f"a{i}": [*TREES, long] for i in range(20)})
+    text = parsing_text(bank, max_words=25)
+    assert len(text.train) == 16 * 5 and len(text.validation) == 5
+    assert len(text.test) == 3 * 6  # a test keeps what is long
+    parts = parts_to_score(text.test, max_words=25)
+    assert [len(part) for part in parts.values()] == [15, 15, 3]
+    assert all(len(tree.leaves()) == 30 for tree in parts["longer"])
+
+
+def test_a_parser_is_a_transformer(vocabulary):
+    model = build_parser(CONFIGS[0], vocabulary)
+    assert isinstance(model, Transformer)
+    assert model.num_parameters() == Transformer(model.config).num_parameters()

@@ -1,0 +1,84 @@
+"""The record agrees with the outputs beside it, and with the treebank that is shipped."""
+
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from transformer.data.corpora.local import EMBEDDED
+from transformer.data.corpora.treebank import (
+    CRAFT_FILE,
+    CRAFT_SHA256,
+    load_treebank,
+    split_articles,
+)
+from transformer.lab.parsing.study import (
+    MAX_WORDS,
+    OUTPUTS,
+    PLAN,
+    RECIPES,
+    SEARCHES,
+    parts_to_score,
+    recorded_study,
+    scores_of,
+)
+from transformer.recipes.record import read_translations
+from transformer.training.config import TrainingConfig
+
+
+@pytest.fixture(scope="module")
+def record():
+    return recorded_study()
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """The trees that were scored; reading the other articles would take a while."""
+    folder = tmp_path_factory.mktemp("test")
+    with tarfile.open(EMBEDDED / "craft-treebank" / CRAFT_FILE) as archive:
+        data = {
+            Path(member.name).stem: archive.extractfile(member).read()
+            for member in archive
+            if member.isfile()
+        }
+    names = split_articles(data)["test"]
+    for name in names:
+        (folder / f"{name}.tree").write_bytes(data[name])
+    bank = load_treebank(folder)
+    assert len(names) == len(bank.articles) == 15
+    return parts_to_score(bank.trees())
+
+
+def test_the_record_says_what_was_run(record, parts):
+    bank = record["treebank"]
+    assert bank["sha256"] == CRAFT_SHA256 and bank["max_words"] == MAX_WORDS
+    assert bank["articles"] == {"train": 77, "validation": 5, "test": 15}
+    assert bank["test"] == {name: len(trees) for name, trees in parts.items()}
+    assert record["command"].startswith("python tools/record_parsing.py")
+    assert {"code", "hardware", "libraries"} <= record["environment"].keys()
+    assert record["searches"]["beam 21"] == {
+        "beam_size": 21, "alpha": 0.3, "extra_length": 300, "penalty": "gnmt",
+    }  # fmt: skip
+
+
+def test_both_parsers_are_recorded_with_the_recipe_that_is_here(record):
+    assert record["runs"].keys() == RECIPES.keys()
+    for name, run in record["runs"].items():
+        recipe = RECIPES[name]
+        # Options that came after the record were at their defaults then.
+        assert TrainingConfig(**run["training"]) == recipe.training
+        vocabulary = record["treebank"]["vocabulary"]
+        assert type(recipe.model)(**run["model"]) == replace(recipe.model, vocab_size=vocabulary)
+        assert run["steps"] == recipe.training.max_steps and run["seed"] == recipe.training.seed
+        assert [(s["search"], s["part"]) for s in run["scores"]] == PLAN
+        assert set(SEARCHES) == {search for search, _ in PLAN}
+
+
+def test_the_scores_are_those_of_the_outputs(record, parts):
+    outputs = read_translations(OUTPUTS)
+    for name, run in record["runs"].items():
+        for score in run["scores"]:
+            lines = outputs[f"{name}, {score['search']}, {score['part']}"]
+            again = scores_of(parts[score["part"]], lines)
+            assert {k: v for k, v in score.items() if k in again} == again

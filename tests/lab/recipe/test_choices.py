@@ -1,0 +1,84 @@
+"""One option a choice, judged against base by seeds; the record is that of the recipes here."""
+
+import math
+
+import pytest
+import torch
+from run_plan import difference
+
+from transformer.lab.recipe.choices import (
+    CHOICES,
+    RECORD,
+    SEEDS,
+    Effect,
+    changed_fields,
+    choice_preset,
+    effects,
+    recorded_effects,
+)
+from transformer.model.transformer import Transformer
+from transformer.recipes.record import read_record
+
+
+def test_a_choice_changes_what_it_says_and_nothing_else():
+    assert changed_fields("base") == {}
+    assert changed_fields("pre-norm") == {"norm": "pre"}
+    assert changed_fields("gated") == {"activation": "swiglu", "d_ff": 171}
+    assert changed_fields("grouped") == {"num_kv_heads": 2}
+    assert changed_fields("later-schedule") == {"learning_rate_factor": 0.8, "warmup_steps": 400}
+    assert changed_fields("half-rate") == {"learning_rate_factor": 0.2}
+    for name in CHOICES:
+        assert len(changed_fields(name)) >= (name != "base"), name
+    with pytest.raises(ValueError, match="no choice 'prenorm'; choices are base, pre-norm"):
+        choice_preset("prenorm")
+
+
+def test_the_gate_is_paid_for_with_hidden_units():
+    sizes = [
+        sum(p.numel() for p in Transformer(choice_preset(name).model).encoder.parameters())
+        for name in ("base", "gated")
+    ]
+    assert abs(sizes[1] / sizes[0] - 1) < 0.01
+
+
+def run(row, seed, perplexity, bleu=10.0):
+    return dict(row=row, seed=seed, perplexity=perplexity, BLEU=bleu, parameters=7)
+
+
+def test_effects_compare_seed_with_seed():
+    runs = [run("base", 1, 10.0), run("base", 2, 20.0, 8.0), run("base", 3, 11.0)]
+    runs += [run("gelu", 2, 10.0, 9.5), run("gelu", 1, 5.0, 12.0)]
+    (found,) = effects(runs).values()
+    assert found.nats == pytest.approx((math.log(2), math.log(2)))
+    assert found.bleu == (2.0, 1.5) and found.parameters == 7
+    assert found.noise == pytest.approx(math.log(20 / 11))  # the middle one of three distances
+    with pytest.raises(ValueError, match="base must have at least 2 seeds, got 1"):
+        effects(runs[:1])
+    with pytest.raises(ValueError, match="'gelu' and base have no seed in common"):
+        effects([*runs[:2], run("gelu", 9, 5.0)])
+
+
+@pytest.mark.parametrize(
+    "nats, verdict",
+    [
+        ((0.2, 0.3), "better"),
+        ((-0.2, -0.3), "worse"),
+        ((0.05, 0.06), "no clear difference"),
+        ((0.9, -0.1), "no clear difference"),
+        ((-0.9, 0.1), "no clear difference"),
+    ],
+)
+def test_a_verdict_needs_all_seeds_and_more_than_noise(nats, verdict):
+    assert Effect("x", nats, (0.0, 0.0), 1, 0.1).verdict == verdict
+
+
+def test_the_record_is_whole_and_of_the_recipes_that_are_here():
+    runs = read_record(RECORD)["runs"]
+    assert {(r["row"], r["seed"]) for r in runs} == {(n, s) for n in CHOICES for s in SEEDS}
+    for entry in runs:
+        assert difference(entry, choice_preset(entry["row"]).with_changes(seed=entry["seed"])) == ""
+    assert list(recorded_effects()) == [name for name in CHOICES if name != "base"]
+    with torch.device("meta"):
+        for entry in runs:
+            model = Transformer(choice_preset(entry["row"]).model)
+            assert model.num_parameters() == entry["parameters"]

@@ -1,0 +1,88 @@
+"""Training sets that know a test set more or less: who may be in which, on pairs made by hand."""
+
+import numpy as np
+import pytest
+
+from transformer.data.parallel import Split
+from transformer.data.splits import components
+from transformer.lab.recipe.leakage import draw_relatives, recall, training_sets
+from transformer.lab.recipe.simple_translators import NearestSentence
+
+# The test pair is the first. The second has its source, the third its target, the fourth is
+# connected to it through the second only, the fifth not at all.
+CHAIN = Split(
+    ["a small dog", "a small dog", "one little dog", "the dog there", "some blue bird"],
+    ["ein kleiner Hund", "ein Hündchen", "ein kleiner Hund", "ein Hündchen", "ein blauer Vogel"],
+)
+
+
+def test_each_training_set_loses_what_it_must_and_nothing_else():
+    sets = {name: rows.tolist() for name, rows in training_sets(CHAIN, np.array([0])).items()}
+    assert sets == {
+        "every other pair": [False, True, True, True, True],
+        "no source of the test": [False, False, True, True, True],
+        "no sentence of the test": [False, False, False, True, True],
+        "nothing connected": [False, False, False, False, True],
+    }
+
+
+def test_each_training_set_is_a_part_of_the_one_before():
+    random = np.random.default_rng(0)
+    pairs = Split([f"e{i}" for i in random.integers(0, 60, 200)],
+                  [f"g{i}" for i in random.integers(0, 150, 200)])  # fmt: skip
+    sets = list(training_sets(pairs, np.arange(5)).values())
+    sizes = [rows.sum() for rows in sets]
+    assert sizes[0] == 195 and sizes == sorted(sizes, reverse=True) and len(set(sizes)) == 4
+    for larger, smaller in zip(sets, sets[1:], strict=False):
+        assert (larger | ~smaller).all()
+
+
+def test_recall_looks_only_where_it_may():
+    sets = training_sets(CHAIN, np.array([0]))
+    found = recall(NearestSentence(CHAIN), ["a small dog"], sets)
+    assert {name: texts[0] for name, texts in found.items()} == {
+        "every other pair": "ein Hündchen",
+        "no source of the test": "ein kleiner Hund",  # the third and the fourth share "dog" alike
+        "no sentence of the test": "ein Hündchen",
+        "nothing connected": "ein blauer Vogel",
+    }
+
+
+def test_recall_over_everything_is_the_nearest_sentence():
+    memory = NearestSentence(CHAIN)
+    texts = ["little bird", "dog", "zebra"]
+    everything = {"all": np.ones(len(CHAIN), dtype=bool)}
+    assert recall(memory, texts, everything)["all"] == memory.translate(texts)
+
+
+def make_pairs():
+    """12 groups of three pairs with one source, and 12 pairs on their own."""
+    pairs = [(f"e{i}", f"g{i}.{k}") for i in range(12) for k in range(3)]
+    pairs += [(f"alone{i}", f"allein{i}") for i in range(12)]
+    return Split(*map(list, zip(*pairs, strict=True)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_relatives_are_related_and_strangers_are_not(seed):
+    drawn = draw_relatives(make_pairs(), 6, seed)
+    assert len(drawn.test) == len(drawn.relatives) == len(drawn.strangers) == 6
+    assert drawn.test.source == drawn.relatives.source
+    assert not set(drawn.test.target) & set(drawn.relatives.target)
+    everyone = [*drawn.test, *drawn.relatives, *drawn.strangers]
+    assert len(set(everyone)) == 18 and set(everyone) <= set(make_pairs())
+    assert not set(drawn.strangers.source) & set(drawn.test.source)
+    assert all(source.startswith("e") for source in drawn.strangers.source)
+    # One of a component: no test pair has a relative among the test pairs.
+    assert len(set(components(drawn.test.source, drawn.test.target))) == 6
+
+
+def test_seed_chooses_who_is_drawn():
+    pairs = make_pairs()
+    assert draw_relatives(pairs, 4, 1) == draw_relatives(pairs, 4, 1)
+    assert draw_relatives(pairs, 4, 1) != draw_relatives(pairs, 4, 2)
+
+
+@pytest.mark.parametrize("count", [0, 7])
+def test_count_must_fit_the_components(count):
+    with pytest.raises(ValueError, match=f"count must be from 1 to 6, .* got {count}"):
+        draw_relatives(make_pairs(), count)

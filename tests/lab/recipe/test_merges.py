@@ -1,0 +1,122 @@
+"""Merges from scratch are the library's, in number, in order and in what they make of a text."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer as Backend
+from tokenizers import models, pre_tokenizers, trainers
+
+from transformer.data.corpora import load_corpus
+from transformer.data.tokenizer import SPECIAL_TOKENS, Tokenizer
+from transformer.inference.pretrained import locate_pretrained
+from transformer.lab.recipe.merges import (
+    BYTE_ORDER,
+    apply_merges,
+    count_words,
+    learn_merges,
+    read_merges,
+    split_words,
+)
+
+SMALLEST = len(SPECIAL_TOKENS) + 256
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return load_corpus("tatoeba-en-de")
+
+
+@pytest.fixture(scope="module")
+def merges_of_the_library(tmp_path_factory):
+    """Merges and tokenizer of the library; texts may support fewer merges than are asked for."""
+    path = tmp_path_factory.mktemp("library") / "tokenizer.json"
+
+    def train(texts, num_merges):
+        backend = Backend(models.BPE())
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        trainer = trainers.BpeTrainer(
+            vocab_size=SMALLEST + num_merges,
+            special_tokens=list(SPECIAL_TOKENS),
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+        backend.train_from_iterator(texts, trainer)
+        path.write_text(backend.to_str(), encoding="utf-8")
+        return read_merges(path)
+
+    return train
+
+
+# Few letters, so that ties, overlaps ("aaa") and pieces within pieces are common.
+few_letters = st.lists(st.text("abä ", min_size=1, max_size=14), min_size=1, max_size=8)
+many_signs = st.lists(st.text("abcdxyzß 019.,'_-\n", min_size=1, max_size=20), max_size=8)
+
+
+@given(texts=few_letters | many_signs, num_merges=st.integers(0, 25))
+def test_merges_are_those_of_the_library(merges_of_the_library, texts, num_merges):
+    assert learn_merges(count_words(texts), num_merges) == merges_of_the_library(texts, num_merges)
+
+
+def test_a_tie_goes_to_the_older_piece_and_bytes_are_older_than_merges(merges_of_the_library):
+    # "ab", "cd", "xy" and "ü" (two bytes above 0x7F) occur twice each.
+    merges = learn_merges(count_words(["xy", "cd", "ab", "ü"] * 2), 4)
+    assert merges == [(b"a", b"b"), (b"c", b"d"), (b"x", b"y"), (b"\xc3", b"\xbc")]
+    assert merges == merges_of_the_library(["xy", "cd", "ab", "ü"] * 2, 4)
+    # The blank is printed as no byte of Latin-1 can be, and is younger than all letters.
+    assert learn_merges(count_words([" a", "zz"]), 1) == [(b"z", b"z")]
+
+
+def test_merges_of_real_text_are_those_of_the_library(corpus, merges_of_the_library):
+    # Chapter 12 does the same for the whole training text and all merges of the shipped tokenizer.
+    texts = [*corpus.validation.source, *corpus.validation.target]
+    assert learn_merges(count_words(texts), 1500) == merges_of_the_library(texts, 1500)
+
+
+def test_fewer_merges_are_the_first_of_many(corpus):
+    words = count_words(corpus.validation.source)
+    assert learn_merges(words, 30) == learn_merges(words, 300)[:30]
+    assert learn_merges(words, 0) == []
+    assert learn_merges(count_words(["ab"]), 5) == [(b"a", b"b")]
+
+
+def test_words_are_split_as_the_library_splits_them(corpus):
+    library = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    odd = ["", "  two blanks ", "don't we'll 'twas", "a1b2 3,000.50 _x_ ¿Qué? œ ß\t\n\u2009x"]
+    for text in [*corpus.test.source, *corpus.test.target, *odd]:
+        cuts = [text[start:end] for _, (start, end) in library.pre_tokenize_str(text)]
+        assert split_words(text) == cuts
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_words_joined_are_the_text(text):
+    assert "".join(split_words(text)) == text
+
+
+def test_pieces_are_those_of_the_library(corpus):
+    folder = locate_pretrained("tatoeba-en-de")
+    tokenizer = Tokenizer.load(folder / "tokenizer.json")
+    rank = {pair: place for place, pair in enumerate(read_merges(folder / "tokenizer.json"))}
+    number = {bytes([byte]): 3 + place for place, byte in enumerate(BYTE_ORDER)}
+    number |= {left + right: SMALLEST + place for (left, right), place in rank.items()}
+    for text in [*corpus.test.source[:300], *corpus.test.target[:300], "🙂 naïve ǅ aaaaaa"]:
+        pieces = [piece for word in split_words(text) for piece in apply_merges(word, rank)]
+        assert b"".join(pieces).decode() == text
+        assert [number[piece] for piece in pieces] == tokenizer.encode(text)
+
+
+def test_without_merges_a_word_is_its_bytes():
+    assert apply_merges("über", {}) == [b"\xc3", b"\xbc", b"b", b"e", b"r"]
+    assert apply_merges("", {}) == []
+
+
+def test_both_ways_to_write_a_merge_are_read(tmp_path):
+    for merges in (["a b", "Ġ c"], [["a", "b"], ["Ġ", "c"]]):
+        (tmp_path / "t.json").write_text(json.dumps({"model": {"merges": merges}}))
+        assert read_merges(tmp_path / "t.json") == [(b"a", b"b"), (b" ", b"c")]
+
+
+def test_a_negative_number_of_merges_is_an_error():
+    with pytest.raises(ValueError, match="num_merges must be at least 0, got -1"):
+        learn_merges({"ab": 1}, -1)

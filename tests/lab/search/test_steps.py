@@ -1,0 +1,69 @@
+"""The search that is written down in full is the package's search."""
+
+import pytest
+import torch
+
+from transformer import Translator
+from transformer.inference.decoding import beam_search
+from transformer.lab.search.steps import record_search
+
+PENALTIES = [(0.0, "gnmt"), (0.6, "gnmt"), (0.6, "fairseq")]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.from_pretrained("tatoeba-en-de")
+
+
+def ids(translator, text):
+    tokenizer = translator.tokenizer
+    return torch.tensor([[*tokenizer.encode(text), tokenizer.eos_id]])
+
+
+@pytest.fixture(scope="module", params=["Tom warned you.", "She asked me to help her."])
+def recorded(request, translator):
+    source = ids(translator, request.param)
+    return source, record_search(translator.model, source, 4, PENALTIES)
+
+
+def test_endings_and_beginnings_are_those_of_the_trace(recorded):
+    _, search = recorded
+    seen = [found for step in search.steps for found in step]
+    ended = [(list(f.tokens[:-1]), f.log_probability) for f in seen if f.fate == "ended"]
+    assert [tokens for tokens, _ in ended] == [tokens for tokens, _ in search.trace.endings]
+    totals = [total for _, total in search.trace.endings]
+    assert [total for _, total in ended] == pytest.approx(totals, abs=1e-3)
+    alive = [[f.log_probability for f in step if f.fate == "alive"] for step in search.steps]
+    assert [best[0] for best in alive] == pytest.approx(search.trace.alive, abs=1e-3)
+    assert all(len(best) == 4 for best in alive)
+
+
+def test_the_best_is_what_beam_search_returns(recorded, translator):
+    source, search = recorded
+    for alpha, kind in PENALTIES:
+        [best] = beam_search(translator.model, source, 4, alpha, penalty=kind)
+        texts = [f.tokens[:-1] for step in search.steps for f in step if f.fate == "ended"]
+        assert tuple(best.tokens) in texts
+
+
+def test_each_grows_from_a_living_beginning_and_is_ranked(recorded):
+    _, search = recorded
+    for before, step in zip(search.steps, search.steps[1:], strict=False):
+        totals = [found.log_probability for found in step]
+        assert len(step) == 8 and totals == sorted(totals, reverse=True)
+        for found in step:
+            parent = before[found.parent]
+            assert parent.fate == "alive" and parent.tokens == found.tokens[:-1]
+            assert found.log_probability <= parent.log_probability
+    # What is dropped is no better than the worst that lives on.
+    for step in search.steps:
+        worst = min(f.log_probability for f in step if f.fate == "alive")
+        assert all(f.log_probability <= worst for f in step if f.fate == "dropped")
+
+
+def test_refusals(translator):
+    source = ids(translator, "Tom warned you.")
+    with pytest.raises(ValueError, match="beam_size must be at least 2, got 1"):
+        record_search(translator.model, source, 1)
+    with pytest.raises(ValueError, match="penalties"):
+        record_search(translator.model, source, 4, [])

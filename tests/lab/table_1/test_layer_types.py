@@ -1,0 +1,157 @@
+"""The layers of Table 1 compute what they should, and their paths are as long as they must be."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from transformer.lab.table_1.layer_types import (
+    KERNEL,
+    NEIGHBOURHOOD,
+    ROWS,
+    Convolution,
+    RestrictedAttention,
+    Rounds,
+    SelfAttention,
+    dilated,
+    path_length,
+    reaches,
+)
+from transformer.lab.table_1.reach import Recurrence
+
+
+def by_hand(conv, x, offsets):
+    """One output of a convolution, (T, d) in, its weights met one by one."""
+    weight, bias = conv.weight, conv.bias
+    rows = []
+    for t in range(len(x)):
+        seen = [(k, t + offset) for k, offset in enumerate(offsets) if 0 <= t + offset < len(x)]
+        rows.append(sum((weight[:, :, k] @ x[p] for k, p in seen), bias))
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize(
+    "options, offsets",
+    [
+        (dict(kernel=3), (-1, 0, 1)),
+        (dict(kernel=5, gap=2), (-4, -2, 0, 2, 4)),
+        (dict(kernel=3, causal=True), (-2, -1, 0)),
+        (dict(kernel=2, gap=3, causal=True), (-3, 0)),
+    ],
+)
+def test_convolution_by_hand(options, offsets):
+    torch.manual_seed(0)
+    layer, x = Convolution(4, **options), torch.randn(1, 9, 4)
+    torch.testing.assert_close(layer(x)[0], by_hand(layer.layers[0], x[0], offsets))
+
+
+def test_a_separable_convolution_mixes_positions_and_then_channels():
+    torch.manual_seed(0)
+    layer, x = Convolution(4, kernel=3, separable=True), torch.randn(1, 7, 4)
+    along, across = layer.layers
+    full = nn.Conv1d(4, 4, 3)
+    full.weight.data = torch.diag_embed(along.weight[:, 0].T).permute(1, 2, 0)
+    full.bias.data = along.bias.data
+    mixed = by_hand(full, x[0], (-1, 0, 1))
+    torch.testing.assert_close(layer(x)[0], mixed @ across.weight[:, :, 0].T + across.bias)
+    assert along.weight.numel() == 3 * 4 and across.weight.numel() == 4 * 4
+
+
+def test_even_widths_have_no_middle():
+    for make in (Convolution, RestrictedAttention):
+        with pytest.raises(ValueError, match="must be odd.*got 4"):
+            make(8, 4)
+
+
+def test_restricted_attention_is_attention_under_a_mask():
+    torch.manual_seed(0)
+    layer, x = RestrictedAttention(8, neighbourhood=5), torch.randn(2, 11, 8)
+    mask = layer.mask(11)
+    assert mask[5].tolist() == [False] * 3 + [True] * 5 + [False] * 3
+    torch.testing.assert_close(layer(x), layer.attention(x, mask=mask))
+
+
+def test_fused_and_written_attention_agree():
+    torch.manual_seed(0)
+    written, fused = SelfAttention(8, num_heads=2), SelfAttention(8, fused=True, num_heads=2)
+    fused.load_state_dict(written.state_dict())
+    x = torch.randn(2, 6, 8)
+    torch.testing.assert_close(written(x), fused(x))
+
+
+def test_after_n_rounds_the_states_are_those_of_the_recurrence():
+    torch.manual_seed(0)
+    recurrence, x = Recurrence(nn.RNN, 8), torch.randn(2, 6, 8)
+    for rounds, equal in ((6, 6), (4, 4)):
+        layer = Rounds(8, rounds)
+        weights = (weight.data for weight in recurrence.network.parameters())
+        for weight, value in zip(layer.cell.parameters(), weights, strict=True):
+            weight.data = value
+        close = torch.isclose(layer(x), recurrence(x), atol=1e-6).all(-1).all(0)
+        assert close.tolist() == [True] * equal + [False] * (6 - equal)
+
+
+HALF, SIDE = KERNEL // 2, NEIGHBOURHOOD // 2
+FORMULAS = {
+    "self-attention": lambda m: 1,
+    "recurrent": lambda m: m + 1,
+    "convolution, dilated": lambda m: math.ceil(math.log(m + 1, HALF + 1) - 1e-9),
+    "self-attention, restricted": lambda m: math.ceil(m / SIDE),
+    "convolution, contiguous": lambda m: math.ceil(m / HALF),
+    "convolution, separable": lambda m: math.ceil(m / HALF),
+}
+
+
+def test_every_row_has_a_formula():
+    assert set(FORMULAS) == set(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_path_length_is_the_least_number_of_hops(name):
+    for distance in (1, 2, 3, 4, 7, 8, 9, 16, 17, 26, 27, 50):
+        assert path_length(ROWS[name].hops, distance) == FORMULAS[name](distance), distance
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_no_pair_of_positions_is_farther_apart_than_the_ends(name):
+    distance = 13
+    torch.manual_seed(0)
+    layer = ROWS[name].hops(path_length(ROWS[name].hops, distance), 4).double()
+    x = torch.randn(1, distance + 1, 4, dtype=torch.double)
+    jacobian = torch.autograd.functional.jacobian(lambda x: layer(x)[0].sum(-1), x)[:, 0]
+    connected = (jacobian != 0).any(-1)  # (outputs, inputs)
+    everything = torch.ones_like(connected)
+    # A recurrence reads from left to right, so no output knows what comes after it.
+    torch.testing.assert_close(connected, everything.tril() if name == "recurrent" else everything)
+
+
+def test_a_recurrence_never_looks_ahead():
+    for name, row in ROWS.items():
+        assert reaches(row.hops(9, 4), 8, 4)
+        assert reaches(row.hops(9, 4), 8, 4, back=True) == (name != "recurrent")
+
+
+def test_growth_by_k_leaves_ends_apart_that_a_causal_kernel_connects():
+    def centred(depth, d_model):
+        return dilated(depth, d_model, kernel=5, growth=5)
+
+    def causal(depth, d_model):
+        return dilated(depth, d_model, kernel=5, causal=True)
+
+    for distance in range(1, 14):
+        # 3 = 5 - 2 and 4 = 5 - 1 lead over positions beyond the end.
+        reachable = distance % 5 < 3 and distance < 13
+        assert any(reaches(centred(m, 4), distance, 4) for m in range(1, 5)) == reachable
+        assert path_length(causal, distance) == math.ceil(math.log(distance + 1, 5) - 1e-9)
+    assert path_length(causal, 24) == 2 and path_length(causal, 25) == 3  # 5² positions
+
+
+def test_a_path_that_does_not_exist_is_an_error():
+    with pytest.raises(ValueError, match="5 hops do not cross a distance of 4"):
+        path_length(lambda depth, d_model: nn.Linear(d_model, d_model), 4)
+
+
+def test_a_long_recurrence_needs_64_bits():
+    torch.manual_seed(0)
+    assert reaches(Recurrence(nn.RNN, 4), 300, 4)

@@ -1,0 +1,103 @@
+"""Published figures: the printed ones, each with source and metric, none from memory."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from transformer.lab.table_2.published import CONVERSIONS, METRICS, PUBLISHED, published_scores
+
+EN_DE, EN_FR = ("en", "de"), ("en", "fr")
+BIBLIOGRAPHY = Path(__file__).resolve().parents[3] / "book" / "references.bib"
+
+# Figures of well-known papers that nobody could look up again for this book.
+FROM_MEMORY = {
+    "multi30k-test2016": {61.80, 39.68, 61.31, 38.33, 60.60, 38.4, 59.5, 26.4, 42.50, 63.71},
+    "multi30k-test2017": {33.36, 53.46, 32.99, 53.85, 31.36, 53.16, 30.6, 52.0, 36.04, 56.17},
+    "multi30k-mscoco": {29.88, 44.52, 28.50, 44.03, 27.54, 42.83, 27.3, 31.95, 46.43},
+    "iwslt14-test": {34.4, 35.2, 34.78, 28.57},
+}
+
+
+def table_2(languages):
+    scores = published_scores(languages, "newstest2014", "tokenised")
+    return {score.system: score for score in scores}
+
+
+def test_table_2_is_whole():
+    german, french = table_2(EN_DE), table_2(EN_FR)
+    assert {name: score.score for name, score in german.items()} == {
+        "ByteNet": 23.75,
+        "GNMT + RL": 24.6,
+        "ConvS2S": 25.16,
+        "MoE": 26.03,
+        "GNMT + RL, ensemble": 26.30,
+        "ConvS2S, ensemble": 26.36,
+        "Transformer, base": 27.3,
+        "Transformer, big": 28.4,
+    }
+    assert [french[name].score for name in ("Deep-Att + PosUnk", "GNMT + RL", "MoE")] == [
+        39.2, 39.92, 40.56,
+    ]  # fmt: skip
+    assert french["Transformer, base"].score == 38.1 and french["Transformer, big"].score == 41.8
+    assert len(german) == 8 and len(french) == 9
+    assert german["Transformer, base"].training_flops == 3.3e18
+    assert german["ConvS2S"].training_flops == 9.6e18
+    assert french["MoE"].training_flops == 1.2e20
+    assert german["ByteNet"].training_flops is None
+
+
+def test_the_anchors_of_the_recorded_runs():
+    (tiny,) = [s for s in PUBLISHED if s.system.startswith("Transformer-Tiny")]
+    assert (tiny.score, tiny.test_set, tiny.metric) == (
+        41.02, "multi30k-test2016", "moses-lowercase",
+    )  # fmt: skip
+    rnn = published_scores(EN_DE, "multi30k-test2017", "moses-lowercase")
+    assert [(s.score, s.architecture) for s in rnn] == [(31.25, "recurrent")]
+    joey = published_scores(EN_DE, "newstest2014", "sacrebleu")[0]
+    assert joey.score == 24.38
+    tutorials = published_scores(("de", "en"), "multi30k-test2016")
+    assert [s.score for s in tutorials] == [13.76, 20.61, 28.30, 34.14, 36.52]
+    assert {s.metric for s in tutorials} == {"spacy-lowercase"}
+
+
+def test_nothing_stands_here_from_memory_alone():
+    for score in PUBLISHED:
+        assert score.score not in FROM_MEMORY.get(score.test_set, ()), score
+        assert score.source and score.url.startswith("https://"), score
+        assert "memory" not in score.source
+
+
+def test_metrics_and_languages_are_known_and_bibliography_keys_exist():
+    keys = set(re.findall(r"^@\w+\{([^,]+),", BIBLIOGRAPHY.read_text(encoding="utf-8"), re.M))
+    for score in PUBLISHED:
+        assert score.metric in METRICS and 0 < score.score < 100
+        assert score.key is None or score.key in keys, score.key
+        assert len(score.languages) == 2
+    assert {conversion.key for conversion in CONVERSIONS} <= keys
+
+
+def test_no_figure_stands_here_twice():
+    places = [(s.system, s.languages, s.test_set, s.metric) for s in PUBLISHED]
+    assert len(set(places)) == len(places)
+
+
+def test_conversions_all_go_down_and_more_for_french():
+    loss = {
+        pair: [c.tokenised - c.sacrebleu for c in CONVERSIONS if c.languages == pair]
+        for pair in (EN_DE, EN_FR)
+    }
+    assert all(difference > 0 for both in loss.values() for difference in both)
+    assert max(loss[EN_DE]) < 0.8 < 1.5 < min(loss[EN_FR])
+    assert (29.29, 28.6) in {(c.tokenised, c.sacrebleu) for c in CONVERSIONS}
+
+
+def test_scores_come_by_language_test_set_and_metric_lowest_first():
+    scores = published_scores(EN_FR, "multi30k-test2016", "moses-lowercase")
+    assert [s.score for s in scores] == [59.02]
+    assert published_scores(EN_FR, "nowhere") == []
+    everything = published_scores()
+    assert len(everything) == len(PUBLISHED)
+    assert [s.score for s in everything] == sorted(s.score for s in PUBLISHED)
+    with pytest.raises(ValueError, match="metric must be one of .* got 'bleu'"):
+        published_scores(metric="bleu")

@@ -1,0 +1,187 @@
+"""Recorded runs in groups: the right ones together, each score counted one way, all seeds in."""
+
+import pytest
+
+from transformer.lab.table_2.published import METRICS, published_scores
+from transformer.lab.table_2.recorded import recorded_runs
+from transformer.lab.table_2.summary import (
+    Spread,
+    fitting_published,
+    group_runs,
+    metric_of,
+    metric_title,
+    test_set,
+)
+from transformer.lab.table_2.verdicts import rivals, versus_group, versus_published
+
+PLAIN = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+TOKENS = PLAIN.replace("13a", "none")
+
+
+def make_record(
+    seed=1, score=41.0, name="multi30k-tiny", text="moses-lowercase", architecture="transformer",
+    corpus="multi30k-en-de", **training,
+):  # fmt: skip
+    signature = TOKENS if text == "moses-lowercase" else PLAIN
+    entries = [
+        dict(split=split, weights=weights, beam_size=beam, name="BLEU", signature=signature,
+             score=score + shift, pairs=10)
+        for split, shift in (("test", 0.0), ("test2017", -8.0))
+        for weights, beam, shift in ((("averaged", 5, shift)), ("averaged", 1, 1), ("last", 5, 2))
+    ]  # fmt: skip
+    recipe = dict(seed=seed, max_steps=8, batch_tokens=4, accumulate=2) | training
+    return dict(
+        preset=dict(name=name, text=text, beam_size=5, model=dict(d_model=8), training=recipe),
+        seed=seed, architecture=architecture, metrics=entries,
+        corpus=dict(name=corpus, languages=corpus.split("-")[-2:], sha256="a1"),
+    )  # fmt: skip
+
+
+def seeds(*scores, **options):
+    name = options.get("name", "multi30k-tiny")
+    return {
+        f"{name}-seed{i}": make_record(i, score, **options) for i, score in enumerate(scores, 1)
+    }
+
+
+def group(*scores, **options):
+    (only,) = group_runs(seeds(*scores, **options))
+    return only
+
+
+RECURRENT = dict(name="multi30k-recurrent", architecture="recurrent")
+WHERE = ("multi30k-test2016", "moses-lowercase")
+
+
+def test_runs_that_differ_in_the_seed_alone_are_one_group():
+    runs = seeds(41.0, 40.0, 42.5) | seeds(39.0, **RECURRENT)
+    tiny, recurrent = group_runs(dict(reversed(runs.items())))[::-1]
+    assert list(tiny.runs) == [f"multi30k-tiny-seed{i}" for i in (1, 2, 3)]
+    assert list(recurrent.runs) == ["multi30k-recurrent-seed1"]
+    assert (tiny.architecture, recurrent.architecture) == ("transformer", "recurrent")
+    assert tiny.languages == ("en", "de") and tiny.budget == (8, 8)
+
+
+@pytest.mark.parametrize("change", [dict(max_steps=9), dict(text="plain")])
+def test_runs_that_differ_in_more_are_two_groups(change):
+    runs = {"one": make_record(1), "two": make_record(2, **change)}
+    assert [list(found.runs) for found in group_runs(runs)] == [["one"], ["two"]]
+
+
+def test_another_state_of_the_corpus_and_another_size_are_other_groups():
+    other, wide = make_record(2), make_record(3)
+    other["corpus"]["sha256"], wide["preset"]["model"]["d_model"] = "b2", 16
+    assert len(group_runs({"one": make_record(1), "other": other, "wide": wide})) == 3
+
+
+def test_a_record_of_before_a_field_existed_joins_its_group():
+    old = make_record(1, text="plain")
+    del old["preset"]["text"], old["architecture"]
+    (both,) = group_runs({"old": old, "new": make_record(2, text="plain")})
+    assert both.architecture == "transformer" and len(both.runs) == 2
+
+
+def test_scores_are_those_of_the_mean_weights_and_the_recipes_beam():
+    scores = group(41.0, 40.0).scores()
+    assert scores == {
+        WHERE: Spread((41.0, 40.0)),
+        ("multi30k-test2017", "moses-lowercase"): Spread((33.0, 32.0)),
+    }
+    assert group(41.0).scores(beam=1)[WHERE].values == (42.0,)
+    assert group(41.0).scores(weights="last")[WHERE].values == (43.0,)
+
+
+def test_ways_to_count_are_told_apart():
+    plain, tokens = make_record(text="plain"), make_record()
+    cased = dict(name="BLEU", signature=PLAIN)
+    found = [
+        metric_of(plain, cased),
+        metric_of(plain, dict(name="BLEU", signature=PLAIN.replace("mixed", "lc"))),
+        metric_of(plain, dict(name="BLEU, compounds split", signature=TOKENS)),
+        metric_of(tokens, dict(name="BLEU", signature=TOKENS)),
+        metric_of(plain, dict(name="chrF2", signature="nc:6")),
+        metric_of(tokens, dict(name="chrF2", signature="nc:6")),
+        metric_of(plain, dict(name="BLEU", signature=TOKENS)),
+        metric_of(tokens, cased),
+    ]
+    assert found[:4] == ["sacrebleu", "sacrebleu-lowercase", "tokenised", "moses-lowercase"]
+    assert len(set(found)) == len(found) and not set(found[4:]) & set(METRICS)
+    assert metric_title("sacrebleu") == "sacreBLEU" and metric_title("chrF2") == "chrF2"
+
+
+def test_test_sets_have_the_names_that_others_use():
+    assert test_set("multi30k-de-en", "test") == "multi30k-test2016"
+    assert test_set("wmt14-en-de", "test") == test_set("mixture-en-de", "test") == "newstest2014"
+    assert test_set("tatoeba-en-de", "challenge") == "tatoeba-challenge"
+    assert test_set("mixture-en-de", "tatoeba") == test_set("tatoeba-en-de", "test")
+    assert test_set("my-own.en", "test").endswith("test")
+
+
+def test_a_spread_is_mean_lowest_and_highest_of_so_many_seeds():
+    assert str(Spread((41.0, 40.0, 42.6))) == "41.20 (40.00 to 42.60, 3 seeds)"
+    assert str(Spread((41.0,))) == "41.00 (one seed)"
+    assert Spread((1.0, 2.0)).overlaps(Spread((2.0, 3.0)))
+    assert not Spread((1.0, 2.0)).overlaps(Spread((2.1, 3.0)))
+
+
+def test_published_scores_that_fit_are_of_the_same_set_metric_and_languages():
+    fitting = fitting_published([group(41.0)])
+    assert {score.score for score in fitting} == {31.25, 39.00, 41.02}
+    assert fitting_published([group(41.0, text="plain")]) == []
+    french = fitting_published([group(41.0, corpus="multi30k-en-fr")])
+    assert {score.score for score in french} == {51.93, 59.02}
+
+
+def tiny_published():
+    return published_scores(("en", "de"), *WHERE)[-1]
+
+
+@pytest.mark.parametrize(
+    "scores, words",
+    [
+        ((41.0, 40.5, 41.5), "Transformer-Tiny, Wu et al. (41.02) lies within this spread"),
+        ((41.5, 41.1), "Every seed is above Transformer-Tiny, Wu et al. (41.02)."),
+        ((40.5, 41.0), "Every seed is below Transformer-Tiny"),
+        ((41.52,), "0.50 above Transformer-Tiny, Wu et al. (41.02). One seed shows no spread"),
+    ],
+)
+def test_where_runs_stand_against_a_published_score(scores, words):
+    assert words in versus_published(group(*scores), tiny_published())
+
+
+def test_no_sentence_where_nothing_can_be_compared():
+    assert versus_published(group(41.0, text="plain"), tiny_published()) is None
+    assert versus_published(group(41.0, corpus="multi30k-de-en"), tiny_published()) is None
+    assert versus_group(group(41.0), group(41.0, text="plain"), WHERE) is None
+
+
+@pytest.mark.parametrize(
+    "scores, words",
+    [
+        ((39.0, 39.5), "do not overlap; multi30k-tiny is ahead by 1.75 on average"),
+        ((39.0, 40.6), "the ranges overlap"),
+        ((43.0, 44.0), "multi30k-recurrent is ahead by 2.50"),
+        ((39.0,), "2.00 apart, and one seed shows no spread"),
+    ],
+)
+def test_two_groups_differ_only_beyond_their_seeds(scores, words):
+    other = group(*scores, **RECURRENT)
+    assert words in versus_group(group(40.5, 41.5), other, WHERE)
+
+
+def test_rivals_have_the_same_corpus_text_and_budget():
+    tiny, fair = group(41.0), group(39.0, **RECURRENT)
+    unfair = [
+        group(39.0, **RECURRENT, max_steps=9),
+        group(39.0, **RECURRENT, text="plain"),
+        group(39.0, **RECURRENT, corpus="multi30k-en-fr"),
+    ]
+    assert rivals([fair, tiny, *unfair]) == [(tiny, fair)]
+
+
+def test_the_records_of_the_package_can_be_summed_up():
+    runs = recorded_runs()
+    groups = group_runs(runs)
+    assert sorted(name for found in groups for name in found.runs) == sorted(runs)
+    for found in groups:
+        assert all(len(spread.values) == len(found.runs) for spread in found.scores().values())

@@ -1,0 +1,153 @@
+"""Table 3 at our size: the paper's rows at the paper's ratios, measured as it measures."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import record_table_3
+import torch
+from sacrebleu.metrics import BLEU
+from safetensors.torch import load_file
+
+from transformer.data.batching import TokenBatches, encode_pairs
+from transformer.data.tokenizer import Tokenizer
+from transformer.inference.translator import Translator
+from transformer.lab.recipe.training import ShortText
+from transformer.lab.table_3.study import ROWS, SCALES, Scale, row_preset, run_row
+from transformer.model.config import TABLE_3, TransformerConfig
+from transformer.model.transformer import Transformer
+from transformer.recipes.record import read_record
+from transformer.training.perplexity import perplexity
+
+SMALL = SCALES["table-3-small"]
+
+
+def test_every_line_of_the_table_is_there_and_no_other():
+    expected = {f"{letter}{i + 1}" for letter, lines in TABLE_3.items() for i in range(len(lines))}
+    assert set(ROWS) == expected | {"base", "big"}
+    assert list(ROWS)[0] == "base" and list(ROWS)[-1] == "big"
+
+
+def test_the_printed_column_of_parameters_is_that_of_the_configurations():
+    """The cells that the paper fills, met by a count with the vocabulary that fits them."""
+    for row, printed in ROWS.items():
+        if printed.parameters is None:
+            continue
+        place = (row,) if row in ("base", "big") else (row[0], int(row[1]))
+        config = TransformerConfig.table3(*place, vocab_size=40_960)
+        with torch.device("meta"):
+            millions = Transformer(config).num_parameters() / 1e6
+        # "big" is printed as 213, and no vocabulary meets both it and base.
+        assert abs(millions - printed.parameters) < (6 if row == "big" else 0.6), row
+
+
+def keys(config):
+    return config.d_model // config.num_heads if config.d_k is None else config.d_k
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
+def test_ratios_to_base_are_the_papers(scale):
+    paper, ours = TransformerConfig.base(), scale.base.model
+    for row in ROWS:
+        place = (row,) if row in ("base", "big") else (row[0], int(row[1]))
+        theirs, mine = TransformerConfig.table3(*place), row_preset(scale, row).model
+        for name in ("d_model", "d_ff", "num_heads", "num_layers"):
+            ratio = getattr(theirs, name) / getattr(paper, name)
+            assert getattr(mine, name) == ratio * getattr(ours, name), (row, name)
+        assert keys(mine) * keys(paper) == keys(theirs) * keys(ours), row
+        for name in ("dropout", "positions", "norm", "activation"):
+            assert getattr(mine, name) == getattr(theirs, name), (row, name)
+        assert mine.vocab_size == ours.vocab_size
+
+
+def test_what_no_field_of_the_model_holds():
+    smoothing = {row: row_preset(SMALL, row).training.label_smoothing for row in ROWS}
+    assert smoothing.pop("D3") == 0.0 and smoothing.pop("D4") == 0.2
+    assert set(smoothing.values()) == {0.1}
+    steps = {row: row_preset(SMALL, row).training.max_steps for row in ROWS}
+    assert steps.pop("big") == 3 * SMALL.base.training.max_steps
+    assert set(steps.values()) == {SMALL.base.training.max_steps}
+
+
+def test_a_ratio_that_gives_no_whole_number_is_refused():
+    odd = replace(SMALL, base=SMALL.base.with_changes(num_layers=2))
+    with pytest.raises(ValueError, match="num_layers 2 of the paper is 0.333333 times its base"):
+        row_preset(odd, "C1")
+    with pytest.raises(ValueError, match="no row 'F1'; rows are base, A1"):
+        row_preset(SMALL, "F1")
+
+
+@pytest.fixture(scope="module")
+def tiny(corpus):
+    base = SMALL.base.with_changes(
+        vocab_size=300, d_model=32, d_ff=32, max_steps=4, batch_tokens=200, save_every=2,
+        validate_every=2, beam_size=2,
+    )  # fmt: skip
+    return Scale("tiny", base, None, "test", seeds=(1, 2))
+
+
+@pytest.fixture(scope="module")
+def text(corpus):
+    both = [*corpus.train.source, *corpus.train.target]
+    tokenizer = Tokenizer.train(both, 300)
+    pairs = [encode_pairs(tokenizer, part) for part in (corpus.train, corpus.test)]
+    return ShortText(tokenizer, *pairs, corpus.test)
+
+
+def test_a_row_is_measured_as_the_table_is(tiny, text, tmp_path):
+    """The last weights, no averaging; perplexity without smoothing; the beam for BLEU."""
+    preset = row_preset(tiny, "D4").with_changes(seed=3)
+    found = run_row(preset, text, tmp_path / "run", progress=False)
+    weights = next((tmp_path / "run" / "checkpoints").glob("step-*4.safetensors"))
+    model = Transformer(preset.model)
+    model.load_state_dict(load_file(weights), strict=False)
+    model.eval()
+    assert found["perplexity"] == pytest.approx(perplexity(model, TokenBatches(text.held_out, 64)))
+    assert found["curve"][-1] == (4, pytest.approx(found["perplexity"]))
+    assert [step for step, _ in found["curve"]] == [2, 4]
+    written = Translator(model, text.tokenizer).translate(text.text.source, beam_size=2, alpha=0.6)
+    assert found["BLEU"] == pytest.approx(BLEU().corpus_score(written, [text.text.target]).score)
+    assert found["parameters"] == model.num_parameters() and math.isfinite(found["chrF2"])
+    again = run_row(preset, text, tmp_path / "again", progress=False)
+    assert {**found, "minutes": 0} == {**again, "minutes": 0}
+    other = run_row(preset.with_changes(seed=4), text, tmp_path / "other", progress=False)
+    assert other["perplexity"] != found["perplexity"]
+
+
+def test_the_tool_records_what_is_missing_and_only_that(tiny, text, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(record_table_3, "scale_text", lambda scale, data_dir: text)
+
+    def run(preset, text, place, progress=None):
+        asked.append((preset.training.seed, preset.model.num_heads))
+        if len(asked) == 3:
+            return None  # Ctrl-C
+        place.mkdir(parents=True)
+        return dict(perplexity=4.0, BLEU=20.0, minutes=0.1, curve=[(2, 5.0)])
+
+    monkeypatch.setattr(record_table_3, "run_row", run)
+    options = dict(command="again", folder=tmp_path / "runs")
+    output, rows = tmp_path / "found.json", ["A1", "base"]
+
+    def record_rows(scale, output, rows, seeds, **options):
+        presets = {row: row_preset(scale, row) for row in ROWS}
+        return record_table_3.record_rows(scale, output, presets, rows, seeds, **options)
+
+    assert not record_rows(tiny, output, rows, [1, 2], **options)
+    assert asked == [(1, 1), (1, 8), (2, 1)]
+    assert record_rows(tiny, output, rows, [1, 2], **options)
+    assert asked[3:] == [(2, 1), (2, 8)]
+    assert record_rows(tiny, output, rows, [1, 2], **options) and len(asked) == 5
+    record = read_record(output)
+    assert [(r["row"], r["seed"]) for r in record["runs"]] == [
+        ("base", 1), ("base", 2), ("A1", 1), ("A1", 2)
+    ]  # fmt: skip
+    assert not any((tmp_path / "runs").iterdir())
+    # A recipe that changed makes its record stale; a time that is over begins nothing.
+    changed = replace(tiny, base=tiny.base.with_changes(d_ff=64))
+    assert not record_rows(changed, output, rows, [1], until=0.0, **options)
+    assert record_rows(changed, output, rows, [1], **options) and len(asked) == 7
+    kept = [
+        (r["row"], r["seed"], r["preset"]["model"]["d_ff"]) for r in read_record(output)["runs"]
+    ]
+    assert kept == [("base", 1, 64), ("base", 2, 32), ("A1", 1, 64), ("A1", 2, 32)]

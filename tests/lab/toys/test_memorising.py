@@ -1,0 +1,88 @@
+"""Planted bugs are found by the property that they break, and by no other."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from transformer.lab.toys.memorising import BUGS, NO_BUG, memorise
+from transformer.lab.toys.properties import (
+    cache_gap,
+    leak_gap,
+    order_gap,
+    padding_gap,
+    shift_right,
+)
+from transformer.lab.toys.toy import REVERSE, recited, toy_config
+
+CONFIG = toy_config(REVERSE, vocab_size=REVERSE.vocab_size + 1, d_model=32, d_ff=32)
+BATCH = REVERSE.batch(4, seed=3)
+# The properties that each bug breaks in a model that was never trained.
+BROKEN = {
+    "nothing wrong": set(),
+    "source cut off": {"order"},
+    "target not shifted": {"leak"},
+    "no causal mask": {"leak", "cache"},
+    "decodes at position 0": {"cache"},
+    "no positions": {"order"},
+    "wrong id for padding": {"padding"},
+    "scores not divided": set(),
+    "embeddings not scaled": set(),
+    "a norm too many": set(),
+}
+
+
+def broken(bug) -> set[str]:
+    torch.manual_seed(0)
+    model = bug.make(CONFIG).eval()
+    gaps = dict(
+        leak=leak_gap(model, BATCH, bug.shift) > 1e-3,
+        padding=padding_gap(model, BATCH) > 1e-3,
+        order=order_gap(model, BATCH) < 1e-3,
+        cache=cache_gap(model, BATCH) > 1e-3,
+    )
+    return {name for name, is_broken in gaps.items() if is_broken}
+
+
+@pytest.mark.parametrize("bug", (NO_BUG, *BUGS), ids=lambda bug: bug.name)
+def test_each_bug_breaks_its_property_and_no_other(bug):
+    assert broken(bug) == BROKEN[bug.name]
+
+
+def test_all_bugs_are_listed_once():
+    assert [bug.name for bug in (NO_BUG, *BUGS)] == list(BROKEN)
+
+
+def test_every_bug_changes_what_is_computed_or_learned():
+    torch.manual_seed(0)
+    right = NO_BUG.make(CONFIG).eval()
+    expected = right(BATCH.source, BATCH.target_input)
+    for bug in BUGS:
+        torch.manual_seed(0)
+        model = bug.make(CONFIG).eval()
+        same = torch.allclose(model(BATCH.source, BATCH.target_input), expected)
+        # These two are right in training's forward pass; the wrong id shows where there is padding.
+        assert same == (bug.name in ("target not shifted", "decodes at position 0")), bug.name
+
+
+def test_shift_right_makes_the_decoder_input_of_the_toy_tasks():
+    real = BATCH.labels != 0
+    torch.testing.assert_close(shift_right(BATCH.labels)[real], BATCH.target_input[real])
+
+
+def test_a_small_batch_is_learned_by_heart():
+    torch.manual_seed(0)
+    model = NO_BUG.make(CONFIG)
+    assert recited(model, BATCH) == 0.0
+    losses = memorise(model, BATCH, steps=150)
+    assert losses[-1] < 0.05 < 1 < losses[0] and not model.training
+    assert recited(model, BATCH) == 1.0
+
+
+def test_reciting_is_compared_word_for_word():
+    torch.manual_seed(0)
+    model = NO_BUG.make(CONFIG)
+    memorise(model, BATCH, steps=150)
+    labels = BATCH.labels.clone()
+    labels[0, 0] = 3 + (labels[0, 0] - 2) % 12
+    assert recited(model, dataclasses.replace(BATCH, labels=labels)) == 0.75

@@ -1,0 +1,100 @@
+"""A decoder with a wrong mask leaks exactly as far as it was told to."""
+
+import pytest
+import torch
+
+from transformer.inference.decoding import beam_search, greedy_search
+from transformer.lab.layers.influence import influence
+from transformer.lab.toys.peeking import PeekingTransformer
+from transformer.lab.toys.toy import REVERSE, exact_match, toy_config, train_toy
+from transformer.model.transformer import Transformer
+
+CONFIG = toy_config(REVERSE, d_model=16, d_ff=16, num_layers=2)
+SOURCE = torch.tensor([[3, 4, 5, 2]])
+TARGET = torch.tensor([[1, 5, 4, 3]])
+
+
+def make(future: int) -> PeekingTransformer:
+    torch.manual_seed(0)
+    return PeekingTransformer(CONFIG, future).eval()
+
+
+@pytest.fixture
+def usual() -> Transformer:
+    torch.manual_seed(0)
+    return Transformer(CONFIG).eval()
+
+
+def test_no_future_is_the_transformer(usual):
+    pairs = REVERSE.batch(8, seed=0)
+    peeking = make(0)
+    torch.testing.assert_close(
+        peeking(pairs.source, pairs.target_input), usual(pairs.source, pairs.target_input)
+    )
+    tokens = [[h.tokens for h in greedy_search(m, pairs.source, 6)] for m in (peeking, usual)]
+    assert tokens[0] == tokens[1]
+    tokens = [[h.tokens for h in beam_search(m, pairs.source, 3)] for m in (peeking, usual)]
+    assert tokens[0] == tokens[1]
+
+
+def test_the_mask_by_hand():
+    target = torch.tensor([[1, 5, 0]])
+    rows = {}
+    for future in (-1, 0, 1):
+        mask = make(future).target_mask(target)[0, 0]
+        rows[future] = ["".join(str(int(cell)) for cell in row) for row in mask]
+    assert rows == {-1: ["000", "100", "110"], 0: ["100", "110", "110"], 1: ["110", "110", "110"]}
+
+
+@pytest.mark.parametrize("future", [0, 1, 4])
+def test_influence_sees_how_far_the_mask_lets_look(future):
+    # One layer: two layers of a mask that is off by one see two positions ahead.
+    torch.manual_seed(0)
+    model = PeekingTransformer(toy_config(REVERSE, d_model=16, d_ff=16), future).eval()
+    to_target, to_source = influence(model, SOURCE, TARGET)
+    may = torch.ones(4, 4, dtype=torch.bool).tril(future)
+    assert (to_target[~may] == 0).all() and (to_target[may] > 1e-6).all()
+    assert to_source.shape == (4, 4) and (to_source > 1e-6).all()
+
+
+def test_influence_is_the_norm_of_the_jacobian(usual):
+    """By finite differences in one embedded token, in double precision."""
+    model, step = usual.double(), 1e-5
+    columns = []
+    for component in range(16):
+
+        def push(module, inputs, output, component=component):
+            # The target's embedding alone: the source is one token shorter in this test.
+            if output.size(1) == 4:
+                output[0, 2, component] += step
+            return output
+
+        hook = model.embedding.register_forward_hook(push)
+        with torch.no_grad():
+            pushed = model(SOURCE[:, :3], TARGET)[0]
+        hook.remove()
+        columns.append((pushed - model(SOURCE[:, :3], TARGET)[0]) / step)
+    expected = torch.stack(columns).pow(2).sum(dim=(0, 2)).sqrt()
+    to_target, _ = influence(model, SOURCE[:, :3], TARGET)
+    torch.testing.assert_close(to_target[:, 2], expected, rtol=1e-3, atol=1e-6)
+
+
+def test_the_hooks_go_with_the_measurement(usual):
+    influence(usual, SOURCE, TARGET)
+    assert not usual.embedding._forward_hooks
+
+
+def test_influence_works_with_separate_embeddings():
+    torch.manual_seed(0)
+    config = toy_config(REVERSE, d_model=16, d_ff=16, sharing="none")
+    to_target, to_source = influence(Transformer(config).eval(), SOURCE[:, :3], TARGET)
+    assert to_target.shape == (4, 4) and to_source.shape == (4, 3)
+    assert (to_target.triu(1) == 0).all() and (to_source > 1e-6).all()
+
+
+def test_a_decoder_that_sees_the_answer_decodes_nothing():
+    torch.manual_seed(0)
+    model = PeekingTransformer(toy_config(REVERSE, d_model=32), future=99)
+    losses = train_toy(model, REVERSE, steps=150, batch_size=32)
+    assert losses[-10:].mean() < 0.5
+    assert exact_match(model, REVERSE, size=50) < 0.1

@@ -1,0 +1,181 @@
+"""The paper's two recipes from one command to a record, on a stand-in for WMT14.
+
+The models are shrunk and the text is made up; corpus loader, half precision, accumulation,
+averaging, search and scores are those of the full run.
+"""
+
+import json
+import re
+import signal
+import sys
+import types
+
+import pytest
+import sacrebleu
+import torch
+from typer.testing import CliRunner
+
+from transformer.cli import app
+from transformer.inference.metrics import compound_split_bleu
+from transformer.inference.translator import Translator
+from transformer.recipes.presets import get_preset
+from transformer.recipes.record import read_record, read_translations
+from transformer.recipes.translation import TranslationRun
+
+NOUNS = ["cat", "dog", "house", "tree", "river", "train", "book", "window"]
+KATZEN = ["Katze", "Hund", "Haus", "Baum", "Fluss", "Zug", "Buch", "Fenster"]
+
+SMALL = dict(
+    vocab_size=300, d_model=32, d_ff=64, num_heads=4, num_layers=2, dropout=0.0, max_steps=120,
+    warmup_steps=30, learning_rate_factor=0.15, log_every=5, validate_every=60, save_every=5,
+    score_pairs=4, compile=False,
+)  # fmt: skip
+
+
+class Rows(list):
+    """As much of a `datasets` table as the loader uses."""
+
+    def iter(self, batch_size):
+        for start in range(0, len(self), batch_size):
+            yield {"translation": self[start : start + batch_size]}
+
+
+@pytest.fixture
+def wmt14(monkeypatch, tmp_path):
+    """The module `datasets` with a small WMT14 in it; returns what was asked of it."""
+    asked = []
+
+    def sentence(i):
+        j = i * 5 % 8
+        english = f"the {NOUNS[i % 8]} sees {i % 7 + 2} of the {NOUNS[j]}-{NOUNS[i % 3]}s"
+        german = f"{KATZEN[i % 8]} sieht {i % 7 + 2} mal {KATZEN[j]}-{KATZEN[i % 3]}"
+        return {"en": english, "de": german}
+
+    def load_dataset(path, config, revision):
+        asked.append((path, config, revision))
+        ranges = dict(train=range(400), validation=range(400, 410), test=range(410, 420))
+        return {name: Rows(map(sentence, numbers)) for name, numbers in ranges.items()}
+
+    module = types.ModuleType("datasets")
+    module.load_dataset = load_dataset
+    monkeypatch.setitem(sys.modules, "datasets", module)
+    monkeypatch.delenv("TRANSFORMER_DATA_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return asked
+
+
+def train(preset, folder, **changes):
+    words = ["train", preset, "-o", str(folder), "--price", "2.5"]
+    for name, value in (SMALL | changes).items():
+        words += ["--set", f"{name}={value}"]
+    return CliRunner().invoke(app, words)
+
+
+@pytest.mark.parametrize("name, averaged, per_step", [("wmt14-base", 5, 1), ("wmt14-big", 20, 2)])
+def test_from_one_command_to_a_record(tmp_path, wmt14, name, averaged, per_step):
+    result = train(name, tmp_path / "run", batch_tokens=800 // per_step)
+    assert result.exit_code == 0, result.output
+    assert [asked[:2] for asked in wmt14] == [("wmt/wmt14", "de-en")]
+    # The training text was not held in memory: its ids are mapped from here.
+    assert len(list(tmp_path.glob("cache/transformer-book/tokens/*/header.json"))) == 1
+    # What it needs stands before everything else but the word that it is being found out.
+    first, second, *_ = result.stdout.splitlines()
+    assert first.startswith("timing a step") and second.startswith(f"needs of {name}, ")
+    assert result.stdout.index("cost: about") < result.stdout.index("400 training pairs")
+
+    record = read_record(tmp_path / "run/run.json")
+    full = get_preset(name)
+    assert record["preset"]["training"]["precision"] == "bf16"
+    assert record["preset"]["training"]["accumulate"] == per_step == full.training.accumulate
+    assert record["corpus"]["pairs"] == {"train": 400, "validation": 10, "test": 10}
+    assert record["steps"] == 120 and len(record["averaged"]) == averaged
+    losses = [line["loss"] for line in record["curve"] if "loss" in line]
+    assert losses[-1] < 0.5 * losses[0]
+    searches = {(m["weights"], m["beam_size"], m["alpha"]) for m in record["metrics"]}
+    assert searches == {(w, beam, 0.6) for w in ("last", "averaged") for beam in (1, 4)}
+
+    # The score of the record is that of the stored translations, by whoever counts.
+    references = [
+        f"{row['de']}" for row in sys.modules["datasets"].load_dataset("", "", "")["test"]
+    ]
+    translations = read_translations(tmp_path / "run/translations.json.gz")["test"]
+    (recorded,) = (
+        m["score"]
+        for m in record["metrics"]
+        if (m["weights"], m["beam_size"], m["name"]) == ("averaged", 4, "BLEU")
+    )
+    assert sacrebleu.corpus_bleu(translations, [references]).score == pytest.approx(recorded)
+    assert recorded > 40  # it has learned to translate these
+    assert compound_split_bleu(translations, references, "de").score > 40
+    translator = Translator.from_pretrained(tmp_path / "run/model")
+    english = sys.modules["datasets"].load_dataset("", "", "")["test"]
+    assert translator([row["en"] for row in english]) == translations
+
+
+def test_half_precision_and_accumulation_go_on_as_if_never_stopped(tmp_path, corpus):
+    preset = get_preset("wmt14-big").with_changes(
+        **SMALL | dict(batch_tokens=200, max_steps=8, warmup_steps=4, save_every=3, dropout=0.3)
+    )
+    weights = []
+    for stop_at in (None, 4):
+        run = TranslationRun(preset, tmp_path / f"run-{stop_at}", corpus=corpus)
+        take_step = run.trainer._train_step
+
+        def stepping(*step, run=run, take_step=take_step, stop_at=stop_at):
+            if run.trainer.step + 1 == stop_at:
+                signal.raise_signal(signal.SIGTERM)
+            return take_step(*step)
+
+        run.trainer._train_step = stepping
+        if not run.train():
+            run = TranslationRun(preset, run.folder, corpus=corpus)
+            assert run.trainer.step == stop_at and run.train()
+        weights.append(run.model.state_dict())
+    for name, weight in weights[0].items():
+        assert weight.dtype == torch.float32 and torch.equal(weight, weights[1][name]), name
+
+
+def test_what_it_needs_is_said_before_anything_is_downloaded(tmp_path, wmt14):
+    def offline(*_, **__):
+        raise ConnectionError("no network")
+
+    sys.modules["datasets"].load_dataset = offline
+    result = train("wmt14-base", tmp_path / "run")
+    assert result.exit_code == 2 and "cannot download wmt14-en-de" in result.stderr
+    lines = result.stdout.splitlines()[1:]
+    assert [line.split(":")[0] for line in lines[1:]] == ["disk", "memory", "time", "cost"]
+    assert "820 MB of it to download at most" in lines[1]
+    assert "at $2.50 an hour (as you said)" in lines[4]
+    assert not (tmp_path / "run").exists()
+
+
+def test_own_files_are_no_download(tmp_path, wmt14):
+    folder = tmp_path / "data/wmt14-en-de"
+    folder.mkdir(parents=True)
+    rows = sys.modules["datasets"].load_dataset("", "", "")
+    wmt14.clear()
+    stems = dict(train="train", validation="newstest2013", test="newstest2014")
+    for split, stem in stems.items():
+        for side in ("en", "de"):
+            text = "".join(row[side] + "\n" for row in rows[split])
+            (folder / f"{stem}.en-de.{side}").write_text(text)
+    words = [
+        "train",
+        "wmt14-base",
+        "-o",
+        str(tmp_path / "run"),
+        "--data-dir",
+        str(tmp_path / "data"),
+    ]
+    for name, value in (SMALL | dict(max_steps=4, warmup_steps=2, batch_tokens=400)).items():
+        words += ["--set", f"{name}={value}"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert not wmt14 and "to download" not in result.stdout
+    # On a CPU nobody pays by the hour unless they say so.
+    assert "cost:" not in result.stdout and re.search(r"time: about \d+", result.stdout)
+    # A run that goes on has been told already.
+    again = CliRunner().invoke(app, words)
+    assert "needs of" not in again.stdout
+    record = read_record(tmp_path / "run/run.json")
+    assert json.dumps(record["corpus"]["languages"]) == '["en", "de"]'

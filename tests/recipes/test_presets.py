@@ -1,0 +1,126 @@
+"""Presets: all valid, every field within reach, and a hint for whoever mistypes."""
+
+from dataclasses import fields
+
+import pytest
+import torch
+
+from transformer.data.corpora import corpus_names
+from transformer.model.config import TransformerConfig
+from transformer.recipes.architectures import build_model
+from transformer.recipes.overrides import parse_changes
+from transformer.recipes.presets import PRESETS, Preset, get_preset
+from transformer.training.config import TrainingConfig
+
+NAMES = {"smoke", "tatoeba-small", "multi30k-tiny", "wmt14-base", "wmt14-big"}
+
+
+def test_the_promised_presets_are_there_under_their_own_names():
+    assert set(PRESETS) >= NAMES
+    assert all(get_preset(name).name == name for name in PRESETS)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_can_be_built(name):
+    preset = PRESETS[name]
+    with torch.device("meta"):
+        model = build_model(preset.model)
+    assert model.num_parameters() > 0
+    assert preset.corpus in corpus_names()
+    training = preset.training
+    assert training.max_length is None or training.max_length <= training.batch_tokens
+    assert training.warmup_steps < training.max_steps
+    assert training.keep_last * training.save_every <= training.max_steps
+
+
+def test_the_papers_presets_are_the_papers():
+    base, big = PRESETS["wmt14-base"], PRESETS["wmt14-big"]
+    assert base.model == TransformerConfig.base(37_000) and base.training.max_steps == 100_000
+    assert big.model == TransformerConfig.big(37_000) and big.training.max_steps == 300_000
+    for preset, averaged in ((base, 5), (big, 20)):
+        assert (preset.beam_size, preset.alpha) == (4, 0.6)
+        assert preset.training.keep_last == averaged
+        assert preset.training.batch_tokens * preset.training.accumulate == 25_000
+
+
+def test_the_models_that_are_compared_are_as_large():
+    sizes = []
+    for kind in ("tiny", "recurrent", "convolutional"):
+        preset, short = PRESETS[f"multi30k-{kind}"], PRESETS[f"multi30k-{kind}-cpu"]
+        assert preset.model == short.model
+        sizes.append(build_model(preset.model).num_parameters())
+        for one, other in (
+            (preset, PRESETS["multi30k-tiny"]),
+            (short, PRESETS["multi30k-tiny-cpu"]),
+        ):
+            same = ("max_steps", "batch_tokens", "accumulate", "label_smoothing", "keep_last")
+            assert all(getattr(one.training, f) == getattr(other.training, f) for f in same)
+            search = ("corpus", "text", "beam_size", "alpha", "penalty")
+            assert all(getattr(one, f) == getattr(other, f) for f in search)
+    assert max(sizes) < 1.1 * min(sizes)
+
+
+def test_the_command_repeats_the_preset():
+    assert PRESETS["smoke"].command() == "transformer train smoke"
+    changed = PRESETS["smoke"].with_changes(seed=3, d_model=64, clip_norm=1.0, max_length=2000)
+    command = changed.command()
+    start, *settings = command.split(" --set ")
+    assert start == "transformer train smoke"
+    assert PRESETS["smoke"].with_changes(**parse_changes(PRESETS["smoke"], settings)) == changed
+
+
+def test_no_two_parts_share_a_field_but_the_longest_length():
+    parts = [{f.name for f in fields(part)} for part in (Preset, TransformerConfig, TrainingConfig)]
+    shared = (parts[0] & parts[1]) | (parts[0] & parts[2]) | (parts[1] & parts[2])
+    assert shared == {"max_length"}
+
+
+def test_each_change_goes_where_its_field_is():
+    smoke = PRESETS["smoke"]
+    changed = smoke.with_changes(d_model=64, max_steps=9, beam_size=2, max_length=50)
+    assert changed.model.d_model == 64 and changed.model.num_heads == smoke.model.num_heads
+    assert changed.training.max_steps == 9 and changed.training.max_length == 50
+    assert changed.beam_size == 2 and changed.name == "smoke"
+    assert smoke == PRESETS["smoke"] and smoke.model.d_model == 32  # as it was
+    assert smoke.with_changes() == smoke
+
+
+@pytest.mark.parametrize(
+    "wrong, near",
+    [("warmup_step", "warmup_steps"), ("num_head", "num_heads"), ("beamsize", "beam_size")],
+)
+def test_an_unknown_field_is_met_with_the_nearest(wrong, near):
+    with pytest.raises(ValueError, match=f"unknown field '{wrong}'; did you mean '{near}'"):
+        PRESETS["smoke"].with_changes(**{wrong: 1})
+
+
+def test_an_unknown_field_like_none_is_met_with_all():
+    with pytest.raises(ValueError, match="unknown field 'zzz'; fields: .*d_model.*max_steps"):
+        PRESETS["smoke"].with_changes(zzz=1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(max_steps=0),
+        dict(dropout=1.5),
+        dict(beam_size=0),
+        dict(train_pairs=0),
+        dict(test_pairs=-1),
+        dict(score_pairs=-1),
+    ],
+)
+def test_a_change_out_of_range_is_refused(change):
+    with pytest.raises(ValueError, match=f"{next(iter(change))} must be"):
+        PRESETS["smoke"].with_changes(**change)
+
+
+@pytest.mark.parametrize("change", ["text=moses", "penalty=google"])
+def test_a_choice_that_there_is_not_is_met_with_those_that_there_are(change):
+    with pytest.raises(ValueError, match=f"{change.split('=')[0]} must be one of (plain|gnmt), "):
+        parse_changes(PRESETS["smoke"], [change])
+
+
+def test_an_unknown_preset_is_met_with_the_known_ones():
+    with pytest.raises(ValueError, match="did you mean 'smoke'.* known: smoke, tatoeba-small"):
+        get_preset("smok")

@@ -1,0 +1,121 @@
+"""Parallel corpora by name, such as ``load_corpus("tatoeba-en-de")``.
+
+Every corpus can be had in both directions. ``tatoeba-en-de`` and ``tatoeba-de-en`` are part of
+the package and need no network.
+"""
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+
+from transformer.data.corpora import mixture, multi30k, tatoeba, wmt
+from transformer.data.parallel import (
+    Corpus,
+    Split,
+    load_parallel_files,
+    stream_parallel_files,
+)
+from transformer.data.splits import split_by_component
+
+__all__ = [
+    "Corpus",
+    "Split",
+    "corpus_from_files",
+    "corpus_names",
+    "load_corpus",
+    "load_parallel_files",
+]
+
+# Family -> (loader of English with another language, licence).
+_FAMILIES: dict[str, tuple[Callable[..., dict[str, Split]], str]] = {
+    "tatoeba": (tatoeba.load_tatoeba, tatoeba.LICENCE),
+    "multi30k": (partial(multi30k.load_multi30k, "en"), multi30k.LICENCE),
+    "wmt14": (wmt.load_wmt14, wmt.LICENCE),
+    "wmt-newstest": (wmt.load_newstest, wmt.LICENCE),
+    "mixture": (mixture.load_mixture, mixture.LICENCE),
+}
+
+_DIRECTIONS = (("en", "de"), ("de", "en"), ("en", "fr"), ("fr", "en"))
+
+
+def corpus_names() -> list[str]:
+    """Names that :func:`load_corpus` knows."""
+    return [f"{family}-{source}-{target}" for family in _FAMILIES for source, target in _DIRECTIONS]
+
+
+def load_corpus(name: str, data_dir: Path | str | None = None) -> Corpus:
+    """Load a corpus by name.
+
+    Args:
+        name: One of :func:`corpus_names`: a family and two languages.
+        data_dir: Directory of the user's own files, searched first; None for the one that the
+            environment variable ``TRANSFORMER_DATA_DIR`` names, if any. A file is looked for in
+            the folder of its corpus (``tatoeba-en-fr``, ``multi30k-task1``, ``wmt14-en-de``,
+            ``wmt-newstest-en-de``, ...), then in the directory itself. A mixture takes its
+            files from the folders of the corpora that it is made of.
+
+    Returns:
+        The corpus with its splits.
+
+    Raises:
+        ValueError: If there is no such corpus, or a file of it is damaged.
+        FileNotFoundError: If a file is neither here nor to be downloaded.
+
+    Paper: section 5.1
+    """
+    if name not in corpus_names():
+        close = get_close_matches(name, corpus_names(), n=1, cutoff=0.0)[0]
+        raise ValueError(
+            f"unknown corpus {name!r}; did you mean {close!r}? known: {', '.join(corpus_names())}"
+        )
+    family, source, target = name.rsplit("-", 2)
+    load, licence = _FAMILIES[family]
+    splits = load(target if source == "en" else source, data_dir)
+    if target == "en":
+        splits = {split_name: split.swapped() for split_name, split in splits.items()}
+    return Corpus(name, source, target, licence, splits)
+
+
+def corpus_from_files(
+    train: tuple[Path | str, Path | str],
+    validation: tuple[Path | str, Path | str] | None = None,
+    test: tuple[Path | str, Path | str] | None = None,
+    source_language: str = "source",
+    target_language: str = "target",
+    max_words: int | None = 1000,
+) -> Corpus:
+    """Make a corpus of any aligned text files, as ``load_parallel_files`` reads them.
+
+    Args:
+        train: Source file and target file of the training text. It stays on disk and may be
+            larger than the memory, unless some of it has to be held out.
+        validation: The same for validation. If None, 5 % of the training pairs, at most 2,000,
+            are held out, so that they share no sentence with the rest.
+        test: The same for a test split; None for no test split.
+        source_language: Language code, such as ``en``.
+        target_language: Language code of the target.
+        max_words: Longest side that is kept, in words between blanks; None keeps all.
+
+    Returns:
+        The corpus; its name is that of the source file for training.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+        ValueError: If a file cannot be used, or there are too few pairs to hold some out.
+
+    Paper: section 5.1
+    """
+    if validation is None:
+        pairs = load_parallel_files(*train, max_words)
+        size = min(2000, max(1, len(pairs) // 20))
+        splits = split_by_component(pairs, validation_size=size, test_size=0)
+    else:
+        splits = {
+            "train": stream_parallel_files(*train, max_words),
+            "validation": load_parallel_files(*validation, max_words),
+        }
+    if test is not None:
+        splits["test"] = load_parallel_files(*test, max_words)
+    name = Path(train[0]).name
+    return Corpus(name, source_language, target_language, "of the user's own files", splits)

@@ -1,0 +1,76 @@
+"""Tatoeba: short, everyday sentences and their translations, with splits that cannot leak.
+
+English-German ships inside the package. English-French has the same form and is read from a
+directory of the user, who can get it from www.manythings.org/anki.
+
+Attribution: www.manythings.org/anki and tatoeba.org.
+"""
+
+from pathlib import Path
+
+from transformer.data.corpora.local import require_file
+from transformer.data.lines import read_lines
+from transformer.data.parallel import Split, load_parallel_files
+from transformer.data.splits import split_by_component
+
+LICENCE = "CC BY 2.0 FR; www.manythings.org/anki and tatoeba.org"
+
+# Language of the pair with English -> (pairs, English and other side of the challenge test set).
+FILES = {
+    "de": (
+        "deu.txt.gz",
+        "tatoeba-test-v2021-08-07.deu-eng.eng.gz",
+        "tatoeba-test-v2021-08-07.deu-eng.deu.gz",
+    ),
+    "fr": (
+        "fra.txt.gz",
+        "tatoeba-test-v2021-08-07.eng-fra.eng.gz",
+        "tatoeba-test-v2021-08-07.eng-fra.fra.gz",
+    ),
+}
+
+
+def read_pairs(path: Path | str) -> Split:
+    """Read an export of www.manythings.org/anki: English, tab, the other language.
+
+    Later exports have a third column with the names of the authors, which is not read.
+
+    Args:
+        path: The file, plain or ``.gz``.
+
+    Returns:
+        All pairs, in the order of the file.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If a line has fewer than two columns, or the file is not readable text.
+    """
+    columns = [line.split("\t", 2) for line in read_lines(path)]
+    for number, line in enumerate(columns, start=1):
+        if len(line) < 2:
+            raise ValueError(f"{path}, line {number}: expected two columns with a tab between")
+    return Split([line[0] for line in columns], [line[1] for line in columns])
+
+
+def load_tatoeba(language: str, data_dir: Path | str | None = None) -> dict[str, Split]:
+    """Load English with one other language, split by component.
+
+    Test and validation hold about 2,000 pairs each. ``challenge`` is the Tatoeba Challenge test
+    set. No pair of training or validation shares a sentence with it on either side, which is
+    stricter than to leave out the pairs that it contains.
+
+    Args:
+        language: ``de``, which is part of the package, or ``fr``, which is not.
+        data_dir: Directory of the user's own files, searched first.
+
+    Returns:
+        The splits ``train``, ``validation``, ``test`` and ``challenge``, English as the source.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+        ValueError: If a file is damaged.
+    """
+    folder = f"tatoeba-en-{language}"
+    pairs, english, other = (require_file(name, folder, data_dir) for name in FILES[language])
+    challenge = load_parallel_files(english, other)
+    return split_by_component(read_pairs(pairs), keep_out=challenge) | {"challenge": challenge}

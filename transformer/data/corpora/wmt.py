@@ -1,0 +1,121 @@
+"""WMT: the paper's training data, and the news test sets.
+
+WMT14 comes through Hugging Face `datasets`, an optional extra. The texts belong to their
+publishers and are meant for research, so none of them is part of the package.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from transformer.data.corpora.download import DownloadError
+from transformer.data.corpora.local import find_file, how_to_provide, require_file
+from transformer.data.parallel import (
+    Split,
+    StreamedSplit,
+    kept_pairs,
+    load_parallel_files,
+    stream_parallel_files,
+)
+
+LICENCE = "for research; the texts belong to their publishers; https://www.statmt.org/wmt14/"
+
+# A fixed state of huggingface.co/datasets/wmt/wmt14, so that a score names its data.
+_REVISION = "b199e406369ec1b7634206d3ded5ba45de2fe696"
+
+#: Our split names -> the part of the file names in a data directory.
+WMT14_FILES = {"train": "train", "validation": "newstest2013", "test": "newstest2014"}
+
+NEWS_SETS = ("news-test2008", "newssyscomb2009") + tuple(f"newstest{y}" for y in range(2009, 2019))
+
+
+def load_wmt14(language: str, data_dir: Path | str | None = None) -> dict[str, Split]:
+    """Load WMT14 English to German (4.5 M pairs) or French (41 M pairs).
+
+    If the data directory holds ``wmt14-en-de/train.en-de.en`` (or ``.gz``), all splits are read
+    from such files, the others under the stems ``newstest2013`` and ``newstest2014``. Otherwise
+    `datasets` downloads them. The training text stays on disk; see
+    :class:`~transformer.data.parallel.StreamedSplit`.
+
+    Args:
+        language: ``de`` or ``fr``.
+        data_dir: Directory of the user's own files, searched first.
+
+    Returns:
+        ``train``, ``validation`` (newstest2013) and ``test`` (newstest2014, all 3,003 pairs).
+
+    Raises:
+        DownloadError: If the data are neither here nor to be downloaded.
+        ValueError: If `datasets` is needed and not installed, or a file is damaged.
+
+    Paper: section 5.1
+    """
+    folder = f"wmt14-en-{language}"
+    if find_file(f"train.en-{language}.en.gz", folder, data_dir) is not None:
+        return {
+            name: _load_files(stem, language, folder, data_dir, in_memory=name != "train")
+            for name, stem in WMT14_FILES.items()
+        }
+    try:
+        from datasets import load_dataset  # optional: imported only where it is needed
+    except ImportError:
+        raise ValueError(
+            f"{folder} needs the extra package datasets: pip install 'transformer-book[wmt]'; "
+            f"or, for each file, {how_to_provide(folder)}"
+        ) from None
+    try:
+        dataset = load_dataset("wmt/wmt14", f"{language}-en", revision=_REVISION)
+    except Exception as error:  # several libraries' own classes of network errors
+        reason = " ".join(str(error).split())
+        raise DownloadError(
+            f"cannot download {folder}: {reason}; or, for each file, {how_to_provide(folder)}"
+        ) from None
+    return {name: _from_rows(dataset[name], language, name) for name in WMT14_FILES}
+
+
+def load_newstest(language: str, data_dir: Path | str | None = None) -> dict[str, Split]:
+    """Load the WMT news test sets that the data directory holds; for evaluation only.
+
+    Args:
+        language: ``de`` (2008 to 2018) or ``fr`` (2008 to 2014).
+        data_dir: Directory with files such as ``wmt-newstest-en-de/newstest2014.en-de.en.gz``.
+
+    Returns:
+        ``validation`` (newstest2013), ``test`` (newstest2014), and every set under its own name.
+        There is no ``train``.
+
+    Raises:
+        FileNotFoundError: If newstest2013 or newstest2014 is missing.
+        ValueError: If a file is damaged.
+
+    Paper: section 6.1
+    """
+    folder = f"wmt-newstest-en-{language}"
+    sets = {
+        name: _load_files(name, language, folder, data_dir)
+        for name in NEWS_SETS
+        if name in WMT14_FILES.values()
+        or find_file(f"{name}.en-{language}.en.gz", folder, data_dir) is not None
+    }
+    return {"validation": sets["newstest2013"], "test": sets["newstest2014"]} | sets
+
+
+def _load_files(
+    stem: str, language: str, folder: str, data_dir: Path | str | None, in_memory: bool = True
+) -> Split:
+    source, target = (
+        require_file(f"{stem}.en-{language}.{side}.gz", folder, data_dir)
+        for side in ("en", language)
+    )
+    return (load_parallel_files if in_memory else stream_parallel_files)(source, target)
+
+
+def _from_rows(rows: Any, language: str, name: str) -> StreamedSplit:
+    """`datasets` maps its rows from disk, so they need not be held in memory."""
+
+    def read() -> Iterator[tuple[str, str]]:
+        for chunk in rows.iter(batch_size=10_000):
+            yield from ((pair["en"], pair[language]) for pair in chunk["translation"])
+
+    origin = f"wmt14-en-{language} {name}"
+    return StreamedSplit(lambda: kept_pairs(read(), origin), f"{origin}, revision {_REVISION}")

@@ -1,0 +1,1 @@
+"""Tasks other than translation."""

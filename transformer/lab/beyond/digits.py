@@ -1,0 +1,102 @@
+"""Handwritten digits as sequences of patches: a small image is cut into squares, each a token.
+
+The images are the 1,797 that scikit-learn ships, 8 by 8 pixels in 17 shades of grey (half of a
+set of E. Alpaydin and C. Kaynak, 1998, made from forms of the NIST).
+
+Paper: section 7 (plans for images); the patches are of Dosovitskiy et al., 2020
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Images and what they show.
+
+    Args:
+        images: brightness of each pixel, 0 to 1.
+        labels: 0 to 9.
+    """
+
+    images: Float[Tensor, "B height width"]
+    labels: Int[Tensor, " B"]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def load_digits(test_size: int = 597) -> tuple[Digits, Digits]:
+    """Load the digits of scikit-learn, which has them inside: no network is needed.
+
+    Args:
+        test_size: how many to test on, the last ones of the file. The file goes from writer to
+            writer, so that most of these are of writers whom training has not seen.
+
+    Returns:
+        The digits to train on, and those to test on.
+
+    Raises:
+        ModuleNotFoundError: if scikit-learn is not installed.
+        ValueError: if ``test_size`` leaves nothing to train on or to test on.
+    """
+    try:
+        from sklearn import datasets
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "the digits are part of scikit-learn: pip install 'transformer-book[digits]'",
+            name=error.name,
+        ) from None
+    found = datasets.load_digits()
+    images = torch.tensor(found.images, dtype=torch.float32) / 16
+    labels = torch.tensor(found.target, dtype=torch.long)
+    if not 0 < test_size < len(labels):
+        raise ValueError(f"test_size must be between 0 and {len(labels)}, got {test_size}")
+    cut = len(labels) - test_size
+    return Digits(images[:cut], labels[:cut]), Digits(images[cut:], labels[cut:])
+
+
+def cut_patches(
+    images: Float[Tensor, "B height width"], size: int = 2
+) -> Float[Tensor, "B patches pixels"]:
+    """Cut images into squares, row by row from the top left, and write each as one vector.
+
+    Args:
+        images: of a height and a width that ``size`` divides.
+        size: side of a square, in pixels.
+
+    Raises:
+        ValueError: if the squares do not fit.
+    """
+    _, height, width = images.shape
+    if height % size or width % size:
+        raise ValueError(f"size must divide {height} and {width}, got {size}")
+    rows = images.unflatten(2, (width // size, size)).unflatten(1, (height // size, size))
+    return rows.transpose(2, 3).flatten(3).flatten(1, 2)
+
+
+class SmallConvNet(nn.Module):
+    """Two convolutions, their strongest answers, a linear layer.
+
+    Args:
+        channels: of the first convolution; the second has twice as many.
+    """
+
+    def __init__(self, channels: int = 16):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, channels, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(channels, 2 * channels, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(2 * channels * 16, 10),
+        )
+
+    def forward(self, images: Float[Tensor, "B 8 8"]) -> Float[Tensor, "B 10"]:
+        """Return the logits of the ten digits."""
+        return self.layers(images[:, None])

@@ -1,0 +1,166 @@
+"""Short reviews in which the order of the words decides, made by rules that stand below.
+
+A review is one clause, or two with "but" between them, of which the second decides. A clause says
+something of one thing: that it is good, that it is not good, that it is anything but good. Word
+for word, "not good but cheap" and "cheap but not good" are the same, so whoever counts words
+cannot tell them apart.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+#: What a review can be about.
+THINGS = (
+    "plot", "acting", "music", "ending", "story", "cast", "script", "dialogue", "camera", "pace",
+    "humour", "lighting",
+)  # fmt: skip
+#: Words of praise.
+GOOD = (
+    "good", "great", "funny", "clever", "brilliant", "moving", "fresh", "warm", "sharp", "lovely",
+    "gripping", "charming",
+)  # fmt: skip
+#: Words of blame.
+BAD = (
+    "bad", "dull", "boring", "weak", "awful", "silly", "stale", "cold", "clumsy", "ugly", "tedious",
+    "bland",
+)  # fmt: skip
+#: What can stand before an adjective, and whether it turns it round.
+TURNS = (("", 1), ("very", 1), ("really", 1), ("not", -1), ("never", -1), ("anything but", -1))
+#: The kinds of review, from the easy to the hard, and the share of each.
+KINDS = {"plain": 0.5, "negated": 0.2, "contrast": 0.2, "contrast, negated": 0.1}
+
+
+@dataclass(frozen=True)
+class Review:
+    """A text, and whether it praises.
+
+    Args:
+        text: lower-cased words with blanks between.
+        positive: whether the whole is praise.
+        kind: a name in ``KINDS``.
+    """
+
+    text: str
+    positive: bool
+    kind: str
+
+
+def make_reviews(
+    count: int, seed: int, kinds: Mapping[str, int | float] = KINDS, without: Collection[str] = ()
+) -> list[Review]:
+    """Draw reviews; the same seed draws the same. Half of them praise, up to chance.
+
+    Args:
+        count: how many.
+        seed: of the draw.
+        kinds: which kinds, and the share of each. The kinds that are short hold few different
+            texts, so that one may be drawn twice.
+        without: texts that are drawn again when they come up: those of another part.
+
+    Raises:
+        ValueError: if a kind is unknown, or the shares are not those of a whole.
+    """
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ValueError(f"kinds must be among {', '.join(KINDS)}, got {kind!r}")
+    if min(kinds.values()) < 0 or abs(sum(kinds.values()) - 1) > 1e-6:
+        raise ValueError(f"kinds must have shares of at least 0 that sum to 1, got {kinds}")
+    random, known = np.random.default_rng(seed), set(without)
+    names = list(kinds)
+    found: list[Review] = []
+    while len(found) < count:
+        review = _review(random, names[random.choice(len(names), p=list(kinds.values()))])
+        if review.text not in known:
+            found.append(review)
+    return found
+
+
+def _review(random: np.random.Generator, kind: str) -> Review:
+    turned = kind.endswith("negated")
+    verdict = bool(random.integers(2))
+    if not kind.startswith("contrast"):
+        return Review(_clause(random, verdict, turned), verdict, kind)
+    # One clause of the two is turned round, which of them is drawn.
+    which = int(random.integers(2))
+    first = _clause(random, not verdict, turned and which == 0)
+    second = _clause(random, verdict, turned and which == 1)
+    return Review(f"{first} but {second}", verdict, kind)
+
+
+def _clause(random: np.random.Generator, positive: bool, turned: bool) -> str:
+    turns = [(word, sign) for word, sign in TURNS if (sign < 0) == turned]
+    before, sign = turns[random.integers(len(turns))]
+    words = GOOD if positive == (sign > 0) else BAD
+    thing, word = THINGS[random.integers(len(THINGS))], words[random.integers(len(words))]
+    return " ".join(f"the {thing} is {before} {word}".split())
+
+
+class WordIds:
+    """An id for each word of some texts; 0 to 3 are padding, begin, end and unknown.
+
+    Args:
+        texts: words with blanks between.
+    """
+
+    def __init__(self, texts: Sequence[str]):
+        counts = Counter(word for text in texts for word in text.split())
+        self.words = ["<pad>", "<bos>", "<eos>", "<unk>", *sorted(counts)]
+        self._ids = {word: i for i, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of the words of a text.
+
+        Paper: section 5.1
+        """
+        return [self._ids.get(word, 3) for word in text.split()]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The words again, without padding, begin and end.
+
+        Paper: section 5.1
+        """
+        return " ".join(self.words[i] for i in ids if i > 2)
+
+
+class BagOfWords(nn.Module):
+    """Logistic regression on which words, or runs of words, a text has: their order is not seen.
+
+    Args:
+        vocab_size: number of ids V; id 0 is padding.
+        runs: 1 counts words, 2 counts pairs of neighbours too.
+        outputs: size of the answer.
+
+    Raises:
+        ValueError: if ``runs`` is neither 1 nor 2.
+    """
+
+    def __init__(self, vocab_size: int, runs: int = 1, outputs: int = 1):
+        super().__init__()
+        if runs not in (1, 2):
+            raise ValueError(f"runs must be 1 or 2, got {runs}")
+        self.vocab_size, self.runs = vocab_size, runs
+        size = vocab_size if runs == 1 else vocab_size + vocab_size**2
+        self.weights = nn.EmbeddingBag(size, outputs, mode="sum", padding_idx=0)
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        nn.init.zeros_(self.weights.weight)
+
+    def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B outputs"]:
+        """Add up the weights of what is there.
+
+        Args:
+            ids: padded with 0.
+        """
+        if self.runs == 2 and ids.size(1) > 1:
+            first, second = ids[:, :-1], ids[:, 1:]
+            pairs = self.vocab_size + first * self.vocab_size + second
+            ids = torch.cat([ids, torch.where(second == 0, 0, pairs)], dim=1)
+        return self.weights(ids) + self.bias

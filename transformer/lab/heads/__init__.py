@@ -1,0 +1,1 @@
+"""Figures 3 to 5: what attention heads learn."""

@@ -1,0 +1,137 @@
+"""Does a pronoun look at the name it stands for? Many sentences in place of one picture.
+
+The corpus is full of sentences in which somebody called Tom is followed by "he", "his" or "him".
+A head that resolves pronouns looks from the pronoun to the name more than other words do from the
+same distance. The comparison at the same distance matters: a head that looks so many places back
+meets the name by position alone.
+
+Paper: section 4, Figure 4 (heads apparently involved in anaphora resolution)
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from transformer.inference.stepwise import evaluation_mode
+from transformer.inference.translator import Translator
+from transformer.model.transformer import Transformer
+
+#: Pronouns that can stand for a man, as the tokenizer of the shipped model writes them.
+HE = ("▁he", "▁his", "▁him", "▁himself")
+
+
+@dataclass(frozen=True)
+class NameLooks:
+    """Weights from later words to a name, in the encoder.
+
+    Args:
+        weights: of each (word, name) pair in each head.
+        is_pronoun: whether the word is a pronoun.
+        distance: how many tokens the word stands behind the name, at least 1.
+        sentence: number of the sentence.
+
+    Paper: section 4, Figure 4
+    """
+
+    weights: Float[np.ndarray, "looks layers H"]
+    is_pronoun: np.ndarray
+    distance: Int[np.ndarray, " looks"]
+    sentence: Int[np.ndarray, " looks"]
+
+    def excess(self) -> Float[np.ndarray, "layers H"]:
+        """Mean weight from pronouns, less that of other words at the same distance.
+
+        Distances at which there are not both are left out; the others count by their pronouns.
+
+        Returns:
+            About 0 where pronouns do what other words do; at most 1.
+
+        Paper: section 4, Figure 4
+        """
+        return self._excess(np.ones(len(self.distance)))
+
+    def excess_draws(self, samples: int = 200, seed: int = 0) -> np.ndarray:
+        """The same on sentences that are drawn with replacement.
+
+        Args:
+            samples: how many times to draw as many sentences.
+            seed: of the draws.
+
+        Returns:
+            (samples, layers, H); NaN for a draw in which no distance has both.
+        """
+        random, n = np.random.default_rng(seed), int(self.sentence.max()) + 1
+        times = random.multinomial(n, np.full(n, 1 / n), size=samples)
+        return np.stack([self._excess(row[self.sentence].astype(float)) for row in times])
+
+    def _excess(self, times: np.ndarray) -> np.ndarray:
+        total, count = np.zeros(self._flat.shape[1]), 0.0
+        for distance in np.unique(self.distance[self.is_pronoun]):
+            here = self.distance == distance
+            ours, theirs = (
+                np.where(here & m, times, 0.0) for m in (self.is_pronoun, ~self.is_pronoun)
+            )
+            if ours.sum() and theirs.sum():
+                gap = ours @ self._flat / ours.sum() - theirs @ self._flat / theirs.sum()
+                total, count = total + ours.sum() * gap, count + ours.sum()
+        mean = total / count if count else np.full_like(total, np.nan)
+        return mean.reshape(self.weights.shape[1:])
+
+    @property
+    def _flat(self) -> np.ndarray:
+        return self.weights.reshape(len(self.weights), -1)
+
+
+@torch.inference_mode()
+def looks_at_name(
+    translator: Translator,
+    sentences: Sequence[str],
+    name: str = "Tom",
+    pronouns: Collection[str] = HE,
+    batch_size: int = 64,
+) -> NameLooks:
+    """Collect the weights from all later words to a name.
+
+    Args:
+        translator: a Transformer with its tokenizer.
+        sentences: those that begin with the name and hold a pronoun are used.
+        name: one token at the start of a sentence.
+        pronouns: tokens as :meth:`~transformer.data.tokenizer.Tokenizer.tokens` writes them.
+        batch_size: sentences at once.
+
+    Raises:
+        ValueError: if no sentence has both.
+
+    Paper: section 4, Figure 4
+    """
+    tokenizer, model = translator.tokenizer, translator.model
+    assert isinstance(model, Transformer)
+    rows = [tokenizer.encode(sentence) for sentence in sentences if sentence.startswith(name)]
+    labels = [tokenizer.tokens(row) for row in rows]
+    kept = [i for i, row in enumerate(labels) if row[0] == name and set(pronouns) & set(row)]
+    if not kept:
+        raise ValueError(f"no sentence begins with {name!r} and holds one of {sorted(pronouns)}")
+    kept.sort(key=lambda i: len(rows[i]))
+    weights: list[np.ndarray] = []
+    is_pronoun: list[bool] = []
+    distance: list[int] = []
+    sentence: list[int] = []
+    for start in range(0, len(kept), batch_size):
+        some = kept[start : start + batch_size]
+        source = translator._pad([[*rows[i], tokenizer.eos_id] for i in some])
+        maps: list[torch.Tensor] = []
+        with evaluation_mode(model):
+            model.encode(source, maps)
+        stacked = torch.stack(maps, dim=1).numpy()  # (B, layers, H, S, S)
+        for b, i in enumerate(some):
+            words = labels[i][1:]
+            weights.append(np.moveaxis(stacked[b, :, :, 1 : len(words) + 1, 0], -1, 0))
+            is_pronoun += [word in pronouns for word in words]
+            distance += range(1, len(words) + 1)
+            sentence += [start + b] * len(words)
+    return NameLooks(
+        np.concatenate(weights), np.array(is_pronoun), np.array(distance), np.array(sentence)
+    )

@@ -1,0 +1,137 @@
+"""From tokens to words: cross-attention read as a word alignment, and word links as token links.
+
+A word is often several tokens. The weights on the tokens of a source word add up; over the tokens
+of a target word they are averaged. And there are two rows to read for a target word: the one that
+*writes* it, where the decoder has not seen it yet, and the next one, which has just *read* it.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from transformer.data.tokenizer import TokenizerLike
+from transformer.inference.translator import Translator
+from transformer.lab.heads.word_alignment import AlignedPair, WordLinks
+from transformer.lab.recipe.simple_translators import words_of
+
+#: The row of the decoder that speaks for a target word is the one that writes it, or the next one.
+Row = Literal["writes", "has read"]
+
+
+def token_words(tokenizer: TokenizerLike, text: str) -> list[int]:
+    """Say which word each token of a text belongs to.
+
+    Args:
+        tokenizer: cuts the text into tokens.
+        text: the sentence; runs of blanks count as one.
+
+    Returns:
+        For each token the number of the word, counted from 0 in
+        :func:`~transformer.lab.recipe.simple_translators.words_of`. A token that
+        reaches over several words belongs to the first of them; a mere blank belongs to the word
+        after it.
+    """
+    text = " ".join(text.split())
+    ids = tokenizer.encode(text)
+    ends = [len(t) for t in tokenizer.decode_batch([ids[: k + 1] for k in range(len(ids))])]
+    word_at, at = [], 0  # for each character its word; for a blank the word after it
+    for number, word in enumerate(words_of(text)):
+        start = text.lower().index(word, at)
+        word_at += [number] * (start + len(word) - at)
+        at = start + len(word)
+    starts = [0, *ends[:-1]]
+    found = []
+    for start, end in zip(starts, ends, strict=True):
+        first = start + (len(text[start:end]) - len(text[start:end].lstrip()))
+        found.append(word_at[min(first, len(word_at) - 1)] if word_at else 0)
+    return found
+
+
+def word_weights(
+    weights: Float[np.ndarray, "*maps T S"],
+    target_words: Sequence[int],
+    source_words: Sequence[int],
+    row: Row = "writes",
+) -> Float[np.ndarray, "*maps target source"]:
+    """Turn the weights between tokens into weights between words.
+
+    Args:
+        weights: cross-attention of one pair; row i reads token i - 1 and writes token i.
+        target_words: the word of each target token, EOS left out.
+        source_words: the word of each source token, EOS left out.
+        row: which row speaks for a target word.
+
+    Returns:
+        Rows sum to at most 1: what goes to the end of the sentence is left out.
+
+    Raises:
+        ValueError: if ``row`` is unknown, or the weights are of fewer tokens.
+    """
+    if row not in ("writes", "has read"):
+        raise ValueError(f"row must be 'writes' or 'has read', got {row!r}")
+    shift = int(row == "has read")
+    used = weights[..., shift : shift + len(target_words), : len(source_words)]
+    if used.shape[-2:] != (len(target_words), len(source_words)):
+        raise ValueError(
+            f"weights must cover {len(target_words)} target and {len(source_words)} source "
+            f"tokens and EOS, got {weights.shape}"
+        )
+    rows, columns = np.array(target_words), np.array(source_words)
+    join = (columns[:, None] == np.arange(columns.max() + 1)).astype(float)
+    mean = (rows == np.arange(rows.max() + 1)[:, None]).astype(float)
+    mean /= np.maximum(mean.sum(axis=1, keepdims=True), 1)
+    return mean @ (used.astype(float) @ join)
+
+
+def strongest_links(weights: Float[np.ndarray, "target source"]) -> WordLinks:
+    """Link each target word to the source word with the largest weight.
+
+    Args:
+        weights: between words, of one head or a mean of several.
+    """
+    return frozenset((int(i), j) for j, i in enumerate(weights.argmax(axis=-1)))
+
+
+def cross_word_weights(
+    translator: Translator, pair: AlignedPair, row: Row = "writes"
+) -> Float[np.ndarray, "layers H target source"]:
+    """The cross-attention of a pair, all layers and heads, between words.
+
+    Args:
+        translator: a Transformer with its tokenizer.
+        pair: the sentence, and the translation that the decoder is made to read.
+        row: which row speaks for a target word.
+
+    Raises:
+        ValueError: if a side has no words.
+
+    Paper: section 3.2.3
+    """
+    maps = translator.attention(pair.source, pair.target).cross
+    target = token_words(translator.target_tokenizer, pair.target)
+    source = token_words(translator.tokenizer, pair.source)
+    return word_weights(maps, target, source, row)
+
+
+def token_links(
+    translator: Translator, pair: AlignedPair, sure: bool = True
+) -> Bool[np.ndarray, "S T"]:
+    """Write the links between words as links between their tokens.
+
+    Args:
+        translator: whose tokens.
+        pair: an aligned pair.
+        sure: the sure links; False for the possible ones.
+
+    Returns:
+        True where source token s and target token t belong to words that are linked; the ends of
+        the sentences are linked to nothing, and are left out.
+    """
+    source = token_words(translator.tokenizer, pair.source)
+    target = token_words(translator.target_tokenizer, pair.target)
+    links = pair.sure if sure else pair.possible
+    return np.array([[(i, j) in links for j in target] for i in source], bool).reshape(
+        len(source), len(target)
+    )

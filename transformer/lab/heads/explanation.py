@@ -1,0 +1,135 @@
+"""Does attention explain a prediction? Compared with what happens when something is taken away.
+
+If the weights of cross-attention said which source tokens a prediction depends on, then taking away
+a token with a large weight would change the prediction more than taking away one with a small
+weight. Both can be measured, for each prediction and each source token.
+
+Paper: section 4 (self-attention could yield more interpretable models)
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from transformer.inference.stepwise import evaluation_mode
+from transformer.lab.table_3.rank_correlation import spearman
+from transformer.model.transformer import Transformer
+
+#: Taken away is the token itself, so that the encoder never sees it, or only its vector in the
+#: encoder's output, which is what cross-attention looks at.
+Removed = Literal["token", "vector"]
+
+
+def total_variation(
+    p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"]
+) -> Float[Tensor, "*batch"]:
+    """Measure how far two distributions are apart: the probability that has moved.
+
+    Args:
+        p: probabilities.
+        q: probabilities.
+
+    Returns:
+        0 for the same distribution, 1 for two that share nothing.
+    """
+    return (p - q).abs().sum(dim=-1) / 2
+
+
+@torch.inference_mode()
+def removal_effects(
+    model: Transformer,
+    source: Int[Tensor, "1 S"],
+    target: Int[Tensor, "1 T"],
+    removed: Removed = "token",
+) -> Float[Tensor, "T S"]:
+    """Take each source position away in turn, and measure how far each prediction moves.
+
+    Args:
+        model: the model; it is switched to evaluation mode meanwhile.
+        source: ids of one sentence, without padding.
+        target: the decoder's input, BOS first, without padding.
+        removed: "token" or "vector".
+
+    Returns:
+        Total variation between the predictions with and without, 0 to 1.
+
+    Raises:
+        ValueError: if ``removed`` is unknown.
+    """
+    if removed not in ("token", "vector"):
+        raise ValueError(f"removed must be 'token' or 'vector', got {removed!r}")
+    size = source.size(1)
+    # A padded position is one that nobody may attend to; the others keep their places.
+    gaps = torch.eye(size, dtype=torch.bool)
+    without = source.expand(size, size).masked_fill(gaps, model.config.pad_id)
+    with evaluation_mode(model):
+        memory = model.encode(source)
+        whole = model.decode(target, memory, source).softmax(dim=-1)
+        memory = model.encode(without) if removed == "token" else memory.expand(size, -1, -1)
+        changed = model.decode(target.expand(size, -1), memory, without).softmax(dim=-1)
+    return total_variation(changed, whole.expand_as(changed)).T
+
+
+def gradient_norms(
+    model: Transformer,
+    source: Int[Tensor, "1 S"],
+    target: Int[Tensor, "1 T"],
+    labels: Int[Tensor, "1 T"],
+) -> Float[Tensor, "T S"]:
+    """Measure how steeply the log-probability of each label changes with each source embedding.
+
+    Args:
+        model: the model; it is switched to evaluation mode meanwhile.
+        source: ids of one sentence, without padding.
+        target: the decoder's input, BOS first, without padding.
+        labels: what should be predicted at each position.
+
+    Returns:
+        Norms of the gradients, at least 0.
+    """
+    embedded: list[Tensor] = []
+
+    def watch(module: torch.nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        embedded.append(output.detach().requires_grad_())  # the source comes first
+        return embedded[-1]
+
+    rows = target.size(1)  # one copy of the source for each prediction: one backward pass for all
+    handle = model.embedding.register_forward_hook(watch)
+    try:
+        with evaluation_mode(model), torch.enable_grad():
+            copies = source.expand(rows, -1)
+            memory = model.encode(copies)
+            logits = model.decode(target.expand(rows, -1), memory, copies)
+            own = logits[torch.arange(rows), torch.arange(rows)].log_softmax(dim=-1)
+            picked = own.gather(1, labels.T).sum()
+            (gradient,) = torch.autograd.grad(picked, embedded[0])
+    finally:
+        handle.remove()
+    return gradient.norm(dim=-1)
+
+
+def mean_agreement(
+    one: Sequence[Float[np.ndarray, "_ _"]], other: Sequence[Float[np.ndarray, "_ _"]]
+) -> Float[np.ndarray, " sentences"]:
+    """Correlate two rankings of the source tokens, prediction by prediction.
+
+    Args:
+        one: for each sentence a number for each prediction and source token, (T, S).
+        other: the same for another ranking.
+
+    Returns:
+        For each sentence the mean over its predictions of Spearman's coefficient, -1 to 1.
+
+    Raises:
+        ValueError: if the shapes differ, or a sentence has fewer than 2 source tokens.
+    """
+    means = []
+    for a, b in zip(one, other, strict=True):
+        if a.shape != b.shape:
+            raise ValueError(f"both must have the same shape, got {a.shape} and {b.shape}")
+        means.append(np.nanmean([spearman(x, y) for x, y in zip(a, b, strict=True)]))
+    return np.array(means)

@@ -1,0 +1,227 @@
+"""What a head looks at, by score: how much of its attention falls on the token before, the token
+after, the same word elsewhere, the end of the sentence, a mark, or the word that is translated.
+
+A score says nothing alone, since even attention puts something everywhere. So each comes with what
+even attention would give on the same sentences, and a model that was never trained tells what comes
+by chance.
+
+Paper: section 4 (individual attention heads learn to perform different tasks), Figures 3 to 5
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from transformer.data.batching import Batch
+from transformer.data.tokenizer import TokenizerLike
+from transformer.inference.stepwise import evaluation_mode
+from transformer.lab.heads.ablation import KINDS, Head, Kind
+from transformer.model.transformer import Transformer
+
+#: The roles that are looked for in each kind of attention. "start" is BOS, "end" is EOS, "mark" a
+#: punctuation mark, "translated" a source token that is linked to the token about to be written,
+#: "just read" one that is linked to the token last written.
+ROLES: dict[Kind, tuple[str, ...]] = {
+    "encoder": ("itself", "previous", "next", "same word", "mark", "end"),
+    "decoder": ("itself", "previous", "same word", "mark", "start"),
+    "cross": ("same place", "translated", "just read", "mark", "end"),
+}
+
+# A link matrix for each pair: links[i][s, t] is True if source token s belongs to target token t.
+Links = Sequence[np.ndarray]
+
+
+@dataclass(frozen=True)
+class RoleScores:
+    """How much of its attention each head of one kind gives to each role.
+
+    Args:
+        roles: the names of the roles.
+        weight: mean weight on the role's keys, over the queries that have such keys, 0 to 1.
+        even: what even attention would give there, 0 to 1.
+        queries: how many queries have such keys.
+
+    Paper: section 4, Figures 3 to 5
+    """
+
+    roles: tuple[str, ...]
+    weight: Float[np.ndarray, "roles layers H"]
+    even: Float[np.ndarray, " roles"]
+    queries: Int[np.ndarray, " roles"]
+
+    def of(self, role: str) -> Float[np.ndarray, "layers H"]:
+        """The scores of all heads in one role.
+
+        Raises:
+            ValueError: if there is no such role.
+
+        Paper: section 4
+        """
+        if role not in self.roles:
+            raise ValueError(f"role must be one of {', '.join(self.roles)}, got {role!r}")
+        return self.weight[self.roles.index(role)]
+
+
+def mark_ids(tokenizer: TokenizerLike) -> list[int]:
+    """The ids of all tokens that hold punctuation and nothing else.
+
+    Args:
+        tokenizer: whose vocabulary to go through.
+    """
+    labels = tokenizer.tokens(range(tokenizer.vocab_size))
+    return [
+        i
+        for i, label in enumerate(labels)
+        if (text := label.strip("▁")) and not any(c.isalnum() or c in "<>" for c in text)
+    ]
+
+
+def role_patterns(
+    kind: Kind,
+    queries: Int[Tensor, "B T"],
+    keys: Int[Tensor, "B S"],
+    model: Transformer,
+    marks: Collection[int],
+    links: Links | None = None,
+) -> tuple[Bool[Tensor, "B T S"], dict[str, Bool[Tensor, "B T S"]]]:
+    """Say which keys each query may see, and which of these each role is about.
+
+    Args:
+        kind: of attention.
+        queries: token ids that ask; for "decoder" and "cross" the decoder's input.
+        keys: token ids that are asked.
+        model: for the ids of padding, start and end.
+        marks: ids of punctuation.
+        links: of each pair, source by target tokens; needed for "translated" and "just read",
+            which are left out without them.
+
+    Paper: section 3.2.3
+    """
+    c = model.config
+    t, s = torch.arange(queries.size(1))[:, None], torch.arange(keys.size(1))
+    asks, asked = (queries != c.pad_id)[:, :, None], (keys != c.pad_id)[:, None, :]
+    visible = asks & asked & ((s <= t) if kind == "decoder" else torch.ones_like(s <= t))
+    same = queries[:, :, None] == keys[:, None, :]
+    on_mark = torch.isin(keys, torch.tensor(sorted(marks)))[:, None, :]
+    found = {"itself": s == t, "previous": s == t - 1, "next": s == t + 1}
+    found |= {"same word": same & (s != t), "mark": on_mark}
+    found |= {"start": (keys == c.bos_id)[:, None, :], "end": (keys == c.eos_id)[:, None, :]}
+    if kind == "cross":
+        long, wide = ((ids != c.pad_id).sum(dim=1)[:, None, None] for ids in (queries, keys))
+        found["same place"] = s == torch.round(t * (wide - 1) / (long - 1).clamp(min=1))
+        if links is not None:
+            found |= _linked(links, visible)
+    names = [role for role in ROLES[kind] if role in found]
+    return visible, {role: found[role] & visible for role in names}
+
+
+def _linked(links: Links, visible: Tensor) -> dict[str, Tensor]:
+    """Keys that belong to the token which a query is about to write, and to the one before."""
+    writes = torch.zeros_like(visible)
+    for row, matrix in enumerate(links):
+        wide, long = matrix.shape
+        writes[row, :long, :wide] = torch.from_numpy(matrix.T)
+    reads = torch.zeros_like(visible)
+    reads[:, 1:] = writes[:, :-1]
+    return {"translated": writes, "just read": reads}
+
+
+@torch.inference_mode()
+def role_scores(
+    model: Transformer,
+    batches: Sequence[Batch],
+    marks: Collection[int],
+    links: Sequence[Links] | None = None,
+) -> dict[Kind, RoleScores]:
+    """Score every head of a model in every role.
+
+    Args:
+        model: the model; it is switched to evaluation mode meanwhile.
+        batches: sentence pairs to look at.
+        marks: ids of punctuation, see :func:`mark_ids`.
+        links: the links of each pair of each batch; without them cross-attention is not scored
+            on "translated" and "just read".
+
+    Returns:
+        Scores for "encoder", "decoder" and "cross".
+
+    Paper: section 4, Figures 3 to 5
+    """
+    sums: dict[Kind, dict[str, list[Any]]] = {kind: {} for kind in KINDS}
+    for i, batch in enumerate(batches):
+        with evaluation_mode(model):
+            maps = model.attention_maps(batch.source, batch.target_input)
+        sides: dict[Kind, tuple[Tensor, Tensor]] = {
+            "encoder": (batch.source, batch.source),
+            "decoder": (batch.target_input, batch.target_input),
+            "cross": (batch.target_input, batch.source),
+        }
+        for kind, (queries, keys) in sides.items():
+            weights = torch.stack(getattr(maps, kind), dim=1)  # (B, layers, H, T, S)
+            batch_links = links[i] if links is not None else None
+            visible, patterns = role_patterns(kind, queries, keys, model, marks, batch_links)
+            for role, pattern in patterns.items():
+                has = pattern.any(dim=-1)  # queries with such a key
+                there = (weights * pattern[:, None, None]).sum(dim=-1)
+                chance = pattern.sum(dim=-1) / visible.sum(dim=-1).clamp(min=1)
+                total = sums[kind].setdefault(role, [0.0, 0.0, 0])
+                total[0] = total[0] + there.sum(dim=(0, 3)).double().numpy()
+                total[1] += chance[has].double().sum().item()
+                total[2] += int(has.sum())
+    return {kind: _divide(found) for kind, found in sums.items()}
+
+
+def _divide(found: dict[str, list[Any]]) -> RoleScores:
+    counts = np.array([count for _, _, count in found.values()])
+    most = np.maximum(counts, 1)
+    weight = np.stack([total for total, _, _ in found.values()])
+    chance = np.array([even for _, even, _ in found.values()])
+    return RoleScores(tuple(found), weight / most[:, None, None], chance / most, counts)
+
+
+def threshold(untrained: Sequence[dict[Kind, RoleScores]], kind: Kind) -> dict[str, float]:
+    """The best that any head of any untrained model does in each role.
+
+    Args:
+        untrained: scores of models that were never trained, on the same sentences.
+        kind: of attention.
+
+    Returns:
+        For each role the largest score that chance brought about.
+    """
+    roles = untrained[0][kind].roles
+    return {role: max(float(scores[kind].of(role).max()) for scores in untrained) for role in roles}
+
+
+def roles_of(
+    scores: dict[Kind, RoleScores],
+    untrained: Sequence[dict[Kind, RoleScores]],
+    at_least: float = 0.5,
+) -> dict[Head, list[tuple[str, float]]]:
+    """Name the roles of each head: what holds ``at_least`` that share, and more than by chance.
+
+    Args:
+        scores: of a trained model.
+        untrained: of models that were never trained, on the same sentences.
+        at_least: least share of the attention, above 0 and at most 1.
+
+    Returns:
+        For each head its roles with their scores, the largest first; none for many a head.
+
+    Paper: section 4
+    """
+    found: dict[Head, list[tuple[str, float]]] = {}
+    for kind, of_kind in scores.items():
+        chance = threshold(untrained, kind)
+        for layer, index in np.ndindex(of_kind.weight.shape[1:]):
+            by_role = {role: float(of_kind.of(role)[layer, index]) for role in of_kind.roles}
+            found[Head(kind, layer, index)] = sorted(
+                ((r, w) for r, w in by_role.items() if w >= at_least and w > chance[r]),
+                key=lambda pair: -pair[1],
+            )
+    return found

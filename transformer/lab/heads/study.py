@@ -1,0 +1,284 @@
+"""All heads of the shipped model, one by one: roles, losses without them, BLEU, alignments.
+
+All of it takes some minutes, too long for a page of the book. So the results are recorded, and
+``tools/record_heads.py`` records them again.
+
+Paper: section 4 and Figures 3 to 5; the ablation is not in the paper
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from transformer.data.batching import Batch, TokenBatches, encode_pairs
+from transformer.data.corpora import Corpus
+from transformer.data.parallel import Split
+from transformer.inference.metrics import Score, bleu
+from transformer.inference.significance import bootstrap, interval, sentence_counts
+from transformer.inference.translator import Translator
+from transformer.lab.heads.ablation import (
+    KINDS,
+    Edit,
+    Head,
+    Kind,
+    PairLosses,
+    edited,
+    encode_all,
+    even,
+    heads_of,
+    pair_losses,
+    shuffled,
+    silent,
+)
+from transformer.lab.heads.attention_alignment import (
+    Row,
+    cross_word_weights,
+    strongest_links,
+    token_links,
+)
+from transformer.lab.heads.roles import Links, RoleScores, mark_ids, role_scores
+from transformer.lab.heads.word_alignment import (
+    AlignedPair,
+    WordAligner,
+    aligned_both_ways,
+    alignment_error_rate,
+)
+from transformer.model.transformer import Transformer
+from transformer.recipes.record import read_record
+from transformer.training.progress import progress
+
+# For each group of heads and each edit: a change, and the two ends of its interval.
+Measured = dict[str, dict[str, list[float]]]
+
+#: The recorded study of the shipped weights.
+RECORD = Path(__file__).parent / "heads.json"
+
+#: What is done to a head's weights, by name.
+EDITS: dict[str, Edit] = {"silent": silent, "shuffled": shuffled, "even": even}
+UNTRAINED_SEEDS = (1, 2, 3)
+BATCH_TOKENS = 1024
+
+
+@dataclass(frozen=True)
+class StudyText:
+    """Pairs of a test split in batches, with their word alignments.
+
+    Args:
+        batches: the pairs, in some order.
+        pairs: the same pairs batch by batch, aligned in both directions by a statistical aligner.
+        marks: ids of punctuation.
+        aligners: forward and backward, for other pairs.
+    """
+
+    batches: list[Batch]
+    pairs: list[list[AlignedPair]]
+    marks: list[int]
+    aligners: tuple[WordAligner, WordAligner]
+
+    def links(self, translator: Translator) -> list[Links]:
+        """The sure links between tokens, batch by batch."""
+        return [[token_links(translator, pair) for pair in batch] for batch in self.pairs]
+
+
+def study_text(
+    translator: Translator, corpus: Corpus, pairs: int = 1000, aligner_pairs: int = 30_000
+) -> StudyText:
+    """Take the first pairs of a test split, and align them.
+
+    Args:
+        translator: whose tokens.
+        corpus: the aligner learns from its training text and its test text.
+        pairs: how many of the test split.
+        aligner_pairs: how many of the training split.
+    """
+    test = Split(corpus.test.source[:pairs], corpus.test.target[:pairs])
+    more = [side[:aligner_pairs] for side in (corpus.train.source, corpus.train.target)]
+    text = Split(corpus.test.source + more[0], corpus.test.target + more[1])
+    aligners = WordAligner(text), WordAligner(text.swapped())
+    planned = TokenBatches(encode_pairs(translator.tokenizer, test), BATCH_TOKENS)
+    rows = planned.epoch(0)
+    aligned = aligned_both_ways(test, *aligners)
+    return StudyText(
+        [planned.batch(row) for row in rows],
+        [[aligned[i] for i in row] for row in rows],
+        mark_ids(translator.tokenizer),
+        aligners,
+    )
+
+
+def untrained_scores(
+    translator: Translator, text: StudyText, links: Sequence[Links] | None = None
+) -> list[dict[Kind, RoleScores]]:
+    """Score models of the same shape that were never trained, one for each seed.
+
+    Args:
+        translator: whose shape.
+        text: the pairs.
+        links: as for :func:`~transformer.lab.heads.roles.role_scores`.
+    """
+    found = []
+    for seed in UNTRAINED_SEEDS:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = Transformer(translator.model.config)
+        found.append(role_scores(model, text.batches, text.marks, links))
+    return found
+
+
+def loss_without(
+    model: Transformer,
+    batches: Sequence[Batch],
+    groups: Mapping[str, Sequence[Head]],
+    edits: Mapping[str, Edit] = EDITS,
+    found: Measured | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[PairLosses, Measured]:
+    """Change heads, one group after the other, and measure how much loss is added.
+
+    Args:
+        model: the model.
+        batches: pairs to measure on.
+        groups: the heads to change together, by a name.
+        edits: what to do to them, by a name.
+        found: what is known already, to be added to; None for nothing.
+        say: told what was measured, as soon as it is in ``found``.
+
+    Returns:
+        The losses of the whole model, and for each group and edit: nats a token more, and the
+        two ends of its 95 % interval over pairs.
+    """
+    whole, memories = pair_losses(model, batches), encode_all(model, batches)
+    found = {} if found is None else found
+    for edit_name, edit in edits.items():
+        for name, heads in progress(groups.items()):
+            if edit_name in found.setdefault(name, {}):
+                continue
+            known = None if any(head.kind == "encoder" for head in heads) else memories
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)  # of the shuffles
+                changed = pair_losses(model, batches, dict.fromkeys(heads, edit), known)
+            more, draws = changed.more_than(whole)
+            found[name][edit_name] = [more, *interval(draws)]
+            say(f"{name}, {edit_name}")
+    return whole, found
+
+
+def head_groups(model: Transformer) -> dict[str, list[Head]]:
+    """Every head alone, and all heads of a layer together.
+
+    Args:
+        model: whose heads.
+
+    Returns:
+        Groups by name, such as "cross 3.1" and "cross layer 3".
+    """
+    heads = heads_of(model.config)
+    groups = {str(head): [head] for head in heads}
+    for head in heads:
+        groups.setdefault(f"{head.kind} layer {head.layer + 1}", []).append(head)
+    return groups
+
+
+def bleu_without(
+    translator: Translator,
+    split: Split,
+    groups: Mapping[str, Sequence[Head]],
+    found: dict[str, list[float]] | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[float, dict[str, list[float]], str]:
+    """Silence heads, one group after the other, and translate greedily.
+
+    Args:
+        translator: the translator.
+        split: sentences and references.
+        groups: the heads to silence together, by a name.
+        found: what is known already, to be added to; None for nothing.
+        say: told what was measured, as soon as it is in ``found``.
+
+    Returns:
+        BLEU of the whole model; for each group how much BLEU is lost, and the two ends of its
+        95 % interval over sentences; and the signature of the scores.
+    """
+
+    assert isinstance(translator.model, Transformer)
+
+    def translate() -> tuple[np.ndarray, Score]:
+        texts = translator.translate(split.source, beam_size=1, batch_size=128)
+        return sentence_counts(texts, split.target), bleu(texts, split.target)
+
+    counts, score = translate()
+    draws, found = bootstrap(counts), {} if found is None else found
+    for name, heads in groups.items():
+        if name in found:
+            continue
+        with edited(translator.model, dict.fromkeys(heads, silent)):
+            changed, now = translate()
+        found[name] = [score.score - now.score, *interval(draws - bootstrap(changed))]
+        say(f"{name}, BLEU")
+    return score.score, found, score.signature
+
+
+def alignment_errors(
+    translator: Translator, right: Sequence[AlignedPair], row: Row
+) -> dict[str, float]:
+    """Read the cross-attention as a word alignment and say how wrong it is.
+
+    Args:
+        translator: the translator.
+        right: pairs with their alignments.
+        row: which row of the decoder speaks for a target word.
+
+    Returns:
+        The alignment error rate of each head ("cross 3.1"), of the mean of each layer ("cross
+        layer 3") and of the mean of all.
+    """
+    weights = [cross_word_weights(translator, pair, row) for pair in right]
+    layers, heads = weights[0].shape[:2]
+
+    def rate(chosen: Iterable[np.ndarray]) -> float:
+        return alignment_error_rate([strongest_links(each) for each in chosen], right)
+
+    found = {
+        str(Head("cross", layer, index)): rate(w[layer, index] for w in weights)
+        for layer in range(layers)
+        for index in range(heads)
+    }
+    for layer in range(layers):
+        found[f"cross layer {layer + 1}"] = rate(w[layer].mean(axis=0) for w in weights)
+    return found | {"all": rate(w.mean(axis=(0, 1)) for w in weights)}
+
+
+def recorded_study(path: Path | str = RECORD) -> dict[str, Any]:
+    """Read the recorded results.
+
+    Args:
+        path: the record; the package's own by default.
+
+    Returns:
+        The record: "loss", "bleu", "roles", "even", "untrained", "alignment" and where they come
+        from.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: if it is not whole.
+    """
+    return read_record(path)
+
+
+def plain_scores(scores: Mapping[Kind, RoleScores]) -> dict[str, dict[str, float]]:
+    """Write scores as plain numbers: for each head its weight on each role.
+
+    Args:
+        scores: as :func:`~transformer.lab.heads.roles.role_scores` returns them.
+    """
+    return {
+        str(Head(kind, layer, index)): {
+            role: float(scores[kind].of(role)[layer, index]) for role in scores[kind].roles
+        }
+        for kind in KINDS
+        for layer, index in np.ndindex(scores[kind].weight.shape[1:])
+    }

@@ -1,0 +1,229 @@
+"""Which word translates which: an aligner that knows nothing of attention, and how two differ.
+
+Cross-attention is often read as a word alignment. To test that, one needs alignments from
+elsewhere. Nobody aligned the sentences of the book's corpus, so there are two substitutes: a
+statistical aligner, trained on the corpus in both directions, and a small set aligned by hand.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from transformer.data.parallel import Split
+from transformer.lab.recipe.simple_translators import words_of
+from transformer.recipes.record import read_record
+
+# Pairs of (source word, target word), both counted from 0.
+WordLinks = frozenset[tuple[int, int]]
+
+#: Pairs of the test split of "tatoeba-en-de" that were aligned by hand.
+HAND_ALIGNED = Path(__file__).parent / "hand_alignments.json"
+
+
+@dataclass(frozen=True)
+class AlignedPair:
+    """A sentence pair with its word alignment.
+
+    Args:
+        source: the sentence.
+        target: its translation.
+        sure: links that must be there.
+        possible: links that may be there, the sure ones included.
+    """
+
+    source: str
+    target: str
+    sure: WordLinks
+    possible: WordLinks
+
+
+class WordAligner:
+    """Lets each target word choose the source word that made it, or none.
+
+    The first of the IBM models, which counts how often two words meet and lets them compete for
+    each other, with one addition: words near the diagonal are preferred, the more so the nearer
+    (as in the aligner fast_align).
+
+    Args:
+        pairs: text to learn from; what is to be aligned may be part of it.
+        iterations: of expectation and maximisation, at least 1.
+        sharpness: how strongly the diagonal is preferred; 0 for not at all.
+        none: probability that a target word comes from nowhere, above 0 and below 1.
+
+    Raises:
+        ValueError: if there are no pairs, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        pairs: Split,
+        iterations: int = 5,
+        sharpness: int | float = 4.0,
+        none: float = 0.08,
+    ):
+        if not len(pairs):
+            raise ValueError("pairs must hold at least one pair, got none")
+        if iterations < 1 or sharpness < 0 or not 0 < none < 1:
+            raise ValueError(
+                "iterations must be at least 1, sharpness at least 0, none above 0 and below 1: "
+                f"got {iterations}, {sharpness}, {none}"
+            )
+        self.sharpness, self.none = sharpness, none
+        self._source: dict[str, int] = {"": 0}  # the word that stands for nowhere
+        self._target: dict[str, int] = {}
+        cells, places, priors, groups = [], [], [], 0
+        for source, target in pairs:
+            rows, columns = words_of(source), words_of(target)
+            s = [0, *(self._source.setdefault(word, len(self._source)) for word in rows)]
+            t = [self._target.setdefault(word, len(self._target)) for word in columns]
+            cells.append(np.add.outer(np.array(t, int), np.array(s, int) << 32).ravel())
+            priors.append(self._prior(len(rows), len(columns)).ravel())
+            places.append(np.repeat(np.arange(groups, groups + len(t)), len(s)))
+            groups += len(t)
+        numbered = np.concatenate(cells), np.concatenate(priors), np.concatenate(places)
+        self._learn(*numbered, iterations)
+
+    def probabilities(
+        self, source: Sequence[str], target: Sequence[str]
+    ) -> Float[np.ndarray, "target source"]:
+        """How probable it is that each target word was made by each source word, or by none.
+
+        Args:
+            source: words of the sentence.
+            target: words of its translation.
+
+        Returns:
+            Rows sum to 1; column 0 is "none", column i + 1 is source word i.
+        """
+        s = [0, *(self._source.get(word, -1) for word in source)]
+        joint = self._prior(len(source), len(target))
+        for row, word in enumerate(target):
+            t = self._target.get(word, -1)
+            keys = np.array([t + (i << 32) if min(i, t) >= 0 else -1 for i in s])
+            found = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
+            joint[row] *= np.where(self._keys[found] == keys, self._table[found], 1e-9)
+        return joint / joint.sum(axis=1, keepdims=True)
+
+    def align(self, source: Sequence[str], target: Sequence[str]) -> WordLinks:
+        """Link each target word to its most probable source word, if that is not "none".
+
+        Args:
+            source: words of the sentence.
+            target: words of its translation.
+        """
+        if not source or not target:
+            return frozenset()
+        best = self.probabilities(source, target).argmax(axis=1)
+        return frozenset((int(i) - 1, j) for j, i in enumerate(best) if i)
+
+    def _prior(self, wide: int, long: int) -> np.ndarray:
+        """(target, none and source): before the words are known, only their places are."""
+        off = np.abs(
+            np.subtract.outer(
+                (np.arange(long) + 0.5) / max(long, 1), (np.arange(wide) + 0.5) / max(wide, 1)
+            )
+        )
+        near = np.exp(-self.sharpness * off)
+        near *= (1 - self.none) / np.maximum(near.sum(axis=1, keepdims=True), 1e-30)
+        return np.concatenate([np.full((long, 1), self.none), near], axis=1)
+
+    def _learn(
+        self, cells: np.ndarray, priors: np.ndarray, places: np.ndarray, iterations: int
+    ) -> None:
+        self._keys, pair = np.unique(cells, return_inverse=True)
+        source = self._keys >> 32
+        self._table = np.full(len(self._keys), 1.0)
+        for _ in range(iterations):
+            share = self._table[pair] * priors
+            share /= np.bincount(places, share)[places]
+            counts = np.bincount(pair, share, minlength=len(self._keys))
+            self._table = counts / np.maximum(np.bincount(source, counts), 1e-30)[source]
+
+
+def aligned_both_ways(
+    pairs: Iterable[tuple[str, str]], forward: WordAligner, backward: WordAligner
+) -> list[AlignedPair]:
+    """Align pairs in both directions: what both find is sure, what either finds is possible.
+
+    Args:
+        pairs: sentences and translations.
+        forward: learnt from source to target.
+        backward: learnt on the same pairs swapped.
+    """
+    found = []
+    for source, target in pairs:
+        rows, columns = words_of(source), words_of(target)
+        one = forward.align(rows, columns)
+        other = frozenset((i, j) for j, i in backward.align(columns, rows))
+        found.append(AlignedPair(source, target, one & other, one | other))
+    return found
+
+
+def diagonal_links(source: int, target: int) -> WordLinks:
+    """Link each target word to the source word at the same place in its sentence.
+
+    Args:
+        source: number of source words.
+        target: number of target words.
+    """
+    if not source:
+        return frozenset()
+    return frozenset((int((j + 0.5) * source / target), j) for j in range(target))
+
+
+def alignment_error_rate(found: Sequence[WordLinks], right: Sequence[AlignedPair]) -> float:
+    """Say how far alignments are from right ones: 0 for perfect, 1 for no link in common.
+
+    It is ``1 - (|A & S| + |A & P|) / (|A| + |S|)`` over all pairs, with the links A that were
+    found, the sure ones S and the possible ones P. To miss a sure link costs, and so does to find
+    one that is not even possible.
+
+    Args:
+        found: the links of each pair.
+        right: the same pairs.
+
+    Returns:
+        A number from 0 to 1.
+
+    Raises:
+        ValueError: if there are not as many of both, or no links at all.
+    """
+    total = sum(len(a) + len(r.sure) for a, r in zip(found, right, strict=True))
+    if not total:
+        raise ValueError("there must be at least one link, got none")
+    hits = sum(len(a & r.sure) + len(a & r.possible) for a, r in zip(found, right, strict=True))
+    return 1 - hits / total
+
+
+def hand_aligned(path: Path | str = HAND_ALIGNED) -> list[AlignedPair]:
+    """Read the pairs that were aligned by hand.
+
+    Args:
+        path: a file of the form of the package's own.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: if a link is not of the form "2-3" or leads out of its sentence.
+    """
+    pairs = []
+    for number, entry in enumerate(read_record(path)["pairs"]):
+        limits = len(words_of(entry["source"])), len(words_of(entry["target"]))
+        sure, possible = (
+            frozenset(_link(text, limits, f"pairs[{number}]") for text in entry[name].split())
+            for name in ("sure", "possible")
+        )
+        pairs.append(AlignedPair(entry["source"], entry["target"], sure, sure | possible))
+    return pairs
+
+
+def _link(text: str, limits: tuple[int, int], name: str) -> tuple[int, int]:
+    try:
+        i, j = (int(number) for number in text.split("-"))
+    except ValueError:
+        raise ValueError(f"{name}: a link must be like '2-3', got {text!r}") from None
+    if not (0 <= i < limits[0] and 0 <= j < limits[1]):
+        raise ValueError(f"{name}: link {text} leads out of sentences of {limits} words")
+    return i, j

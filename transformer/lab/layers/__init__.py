@@ -1,0 +1,1 @@
+"""Scores, depth and gradients of single layers."""

@@ -1,0 +1,1 @@
+"""Long sequences: sparse and recurrent attention, half precision."""

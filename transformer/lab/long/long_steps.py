@@ -1,0 +1,241 @@
+"""What a training step on long sequences costs, and what each way to save memory changes of it.
+
+One small stack of causal layers takes a step on random vectors, in one way or another. Peak of
+memory, seconds and gradient are noted, so that a way can be compared with the plain one in all.
+
+Paper: section 4 (long sequences), section 7
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from transformer.lab.long.segment_recurrence import SegmentLayer
+from transformer.lab.long.sparse_attention import SparseAttention
+from transformer.lab.table_1.operations import peak_bytes
+from transformer.lab.table_1.reach import self_attention
+from transformer.model.attention import masked_softmax
+from transformer.model.layers import PositionwiseFeedForward, Residual
+from transformer.model.masks import causal_mask
+
+AttentionKind = Literal["written out", "fused", "masked to a window", "local", "both", "segments"]
+
+
+@dataclass(frozen=True)
+class Technique:
+    """A way to take a training step.
+
+    Args:
+        attention: "written out" stores the weights, "fused" does not; "masked to a window" stores
+            all of them to use a few; "local" and "both" compute a pattern in blocks, see
+            :class:`~transformer.lab.long.sparse_attention.SparseAttention`; "segments" reads
+            segment by segment with a memory of one segment, and takes the gradient of each.
+        parts: into which the batch is cut, their gradients added up.
+        checkpointing: keep each layer's input only, and compute the rest again when it is needed.
+        half: matrix products in bfloat16, under autocast.
+    """
+
+    attention: AttentionKind = "written out"
+    parts: int = 1
+    checkpointing: bool = False
+    half: bool = False
+
+
+#: The ways that chapter 22 compares. A step has four sequences.
+TECHNIQUES: dict[str, Technique] = {
+    "plain: weights written out": Technique(),
+    "half precision (bf16)": Technique(half=True),
+    "accumulation, 4 parts": Technique(parts=4),
+    "checkpointing": Technique(checkpointing=True),
+    "window by a mask": Technique("masked to a window"),
+    "fused attention": Technique("fused"),
+    "window in blocks": Technique("local"),
+    "window and stride in blocks": Technique("both"),
+    "segment recurrence": Technique("segments"),
+}
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What a training step cost.
+
+    Args:
+        peak: most bytes of tensors at one time, without weights and inputs.
+        seconds: of this process's CPU, the least of the repeats.
+        gradient: of all weights, one after another.
+    """
+
+    peak: int
+    seconds: float
+    gradient: Float[Tensor, " weights"]
+
+
+class CausalAttention(nn.Module):
+    """Self-attention that looks back, with its weights written out or in one fused kernel.
+
+    Args:
+        d_model: size of a vector.
+        num_heads: number of heads.
+        fused: whether the kernel makes the weights block by block.
+        window: positions that are seen, itself included; None shows all before. Only where the
+            weights are written out.
+
+    Paper: section 3.2
+    """
+
+    def __init__(self, d_model: int, num_heads: int, fused: bool, window: int | None = None):
+        super().__init__()
+        self.attention, self.fused, self.window = self_attention(d_model, num_heads), fused, window
+
+    def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
+        """Let every position attend to those before.
+
+        Paper: section 3.2.3
+        """
+        parts = self.attention.in_projection(x).chunk(3, dim=-1)
+        query, key, value = (self.attention.split_heads(part) for part in parts)
+        if self.fused:  # no mask either: that would be n^2 truth values
+            heads = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        else:
+            mask = causal_mask(x.size(1))
+            if self.window is not None:
+                mask = mask & ~causal_mask(x.size(1)).tril(-self.window)
+            scores = query @ key.mT / query.size(-1) ** 0.5
+            heads = masked_softmax(scores, mask) @ value
+        return self.attention.out_projection(heads.transpose(1, 2).flatten(2))
+
+
+class LongStack(nn.Module):
+    """Layers of attention and feed-forward network, for a technique.
+
+    Args:
+        technique: how a step is taken.
+        d_model: size of a vector.
+        num_heads: number of heads.
+        depth: number of layers.
+        window: width of window, stride and segment, where the technique has one.
+
+    Paper: section 3.1
+    """
+
+    def __init__(
+        self,
+        technique: Technique,
+        d_model: int = 64,
+        num_heads: int = 4,
+        depth: int = 2,
+        window: int = 32,
+    ):
+        super().__init__()
+        self.technique, self.window = technique, window
+        kind = technique.attention
+
+        def attention() -> nn.Module:
+            if kind in ("local", "both"):
+                return SparseAttention(d_model, num_heads, window, kind)
+            seen = window if kind == "masked to a window" else None
+            return CausalAttention(d_model, num_heads, kind == "fused", seen)
+
+        self.layers = nn.ModuleList(
+            SegmentLayer(d_model, 2 * d_model, num_heads)
+            if kind == "segments"
+            else _Layer(attention(), d_model)
+            for _ in range(depth)
+        )
+
+    def step(self, x: Float[Tensor, "B T d_model"], target: Float[Tensor, "B T d_model"]) -> None:
+        """Add the gradient of the mean of output times target to the weights' gradients.
+
+        Args:
+            x: a batch of sequences.
+            target: what the outputs are multiplied with.
+
+        Raises:
+            ValueError: if the batch cannot be cut into the technique's parts.
+        """
+        if len(x) % self.technique.parts:
+            raise ValueError(
+                f"a batch of {len(x)} cannot be cut into {self.technique.parts} equal parts"
+            )
+        rows = len(x) // self.technique.parts
+        for some, wanted in zip(x.split(rows), target.split(rows), strict=True):
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.technique.half):
+                for start, output in self._outputs(some):
+                    part = wanted[:, start : start + output.size(1)]
+                    (torch.sum(output.float() * part) / target.numel()).backward()
+
+    def _outputs(self, x: Tensor) -> Iterator[tuple[int, Tensor]]:
+        if self.technique.attention == "segments":
+            yield from self._segments(x)
+            return
+        for layer in self.layers:
+            if self.technique.checkpointing:
+                x = checkpoint(layer, x, use_reentrant=False)
+            else:
+                x = layer(x)
+        yield 0, x
+
+    def _segments(self, x: Tensor) -> Iterator[tuple[int, Tensor]]:
+        memories = [x[:, :0]] * len(self.layers)
+        for start in range(0, x.size(1), self.window):
+            y, kept = x[:, start : start + self.window], []
+            length, before = y.size(1), memories[0].size(1)
+            mask = torch.ones(length, before + length, dtype=torch.bool).tril(before)
+            for layer, memory in zip(self.layers, memories, strict=True):
+                kept.append(y.detach())
+                y = layer(y, memory, mask)
+            memories = kept
+            yield start, y
+
+
+class _Layer(nn.Module):
+    def __init__(self, attention: nn.Module, d_model: int):
+        super().__init__()
+        self.attention, self.feed_forward = attention, PositionwiseFeedForward(d_model, 2 * d_model)
+        self.residuals = nn.ModuleList(Residual(d_model, dropout=0.0) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.residuals[0](x, self.attention)
+        return self.residuals[1](x, self.feed_forward)
+
+
+def measure_step(
+    technique: Technique,
+    length: int,
+    batch: int = 4,
+    d_model: int = 64,
+    repeats: int = 2,
+    seed: int = 0,
+    **sizes: int,
+) -> StepCost:
+    """Take a training step and note what it cost.
+
+    Args:
+        technique: how to take it.
+        length: positions n of each sequence.
+        batch: sequences; a multiple of the technique's parts.
+        d_model: size of a vector.
+        repeats: timed steps; memory is measured in one more.
+        seed: of weights and data.
+        sizes: other arguments of :class:`LongStack`.
+    """
+    torch.manual_seed(seed)
+    x, target = torch.randn(2, batch, length, d_model)
+    stack = LongStack(technique, d_model, **sizes)
+    weights = list(stack.parameters())
+    peak = peak_bytes(lambda: stack.step(x, target), (x, *weights))
+    gradient = torch.cat([w.grad.flatten() for w in weights if w.grad is not None])
+    seconds = []
+    for _ in range(repeats):
+        stack.zero_grad()
+        started = time.process_time()
+        stack.step(x, target)
+        seconds.append(time.process_time() - started)
+    return StepCost(peak, min(seconds), gradient)

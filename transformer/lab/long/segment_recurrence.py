@@ -1,0 +1,231 @@
+"""Segment recurrence with relative positions: the idea of Transformer-XL, in miniature.
+
+A long stream is read in segments. Each layer keeps what it read of the segments before, without
+gradient, and attends to it as well. Where a key stands is told as its distance behind the query,
+because a state that is kept has no position of its own: what was new a moment ago is old now.
+
+Reference: Dai et al. 2019.
+"""
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from transformer.model.attention import masked_softmax
+from transformer.model.layers import PositionwiseFeedForward, Residual
+from transformer.model.positional import sinusoidal_table
+
+SegmentPositions = Literal["relative", "restarting", "counting"]
+
+# Says from the distances of the keys behind the queries, (T, M + T), which may be attended to.
+Pattern = Callable[[Tensor], Tensor]
+
+
+def relative_shift(scores: Float[Tensor, "*batch T S"]) -> Float[Tensor, "*batch T S"]:
+    """Turn scores for distances into scores for keys, for all queries at once.
+
+    Column c of row i is for the key S - 1 - c behind the query. Query i of T stands at position
+    S - T + i, so its row has to move T - 1 - i places to the left. One more column and a second
+    look at the same numbers do that: read in rows of T, each row begins one place later.
+
+    Args:
+        scores: of each query with each distance, the largest distance first.
+
+    Returns:
+        The score of each query with each key. Keys that lie ahead of their query get numbers
+        without a meaning: mask them.
+
+    Reference: Dai et al. 2019, appendix B.
+    """
+    *batch, queries, keys = scores.shape
+    wider = F.pad(scores, (1, 0)).reshape(*batch, keys + 1, queries)
+    return wider[..., 1:, :].reshape(*batch, queries, keys)
+
+
+class RelativeAttention(nn.Module):
+    """Self-attention whose scores know the distance between query and key, and no position.
+
+    The score is (q + u)^T k + (q + v)^T W_R R(distance), over sqrt(d_k). R is the paper's sinusoid,
+    read at a distance; u and v are learned, one of each for a head.
+
+    Args:
+        d_model: size of a vector.
+        num_heads: number of heads.
+        relative: False leaves the distances out, and the scores are q^T k over sqrt(d_k).
+
+    Raises:
+        ValueError: if d_model is not divisible by num_heads.
+
+    Paper: section 3.2.2, with the scores of Dai et al. 2019
+    """
+
+    def __init__(self, d_model: int, num_heads: int, relative: bool = True):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError(f"d_model {d_model} must be divisible by num_heads {num_heads}")
+        self.num_heads, self.relative = num_heads, relative
+        self.query = nn.Linear(d_model, d_model, bias=False)
+        self.key_value = nn.Linear(d_model, 2 * d_model, bias=False)
+        self.out = nn.Linear(d_model, d_model, bias=False)
+        if relative:
+            self.distance = nn.Linear(d_model, d_model, bias=False)
+            self.content_bias = nn.Parameter(torch.zeros(num_heads, 1, d_model // num_heads))
+            self.distance_bias = nn.Parameter(torch.zeros(num_heads, 1, d_model // num_heads))
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T d_model"],
+        memory: Float[Tensor, "B M d_model"],
+        mask: Bool[Tensor, "T S"],
+    ) -> Float[Tensor, "B T d_model"]:
+        """Let each position of a segment attend to what was kept and to the segment.
+
+        Args:
+            x: the segment's vectors.
+            memory: vectors of the M positions before it; M may be 0.
+            mask: True = may attend, for the M + T keys.
+
+        Paper: section 3.2.2
+        """
+        context = torch.cat([memory, x], dim=1)
+        query = self._heads(self.query(x))
+        key, value = (self._heads(part) for part in self.key_value(context).chunk(2, dim=-1))
+        if self.relative:
+            table = sinusoidal_table(context.size(1), x.size(-1)).flip(0).to(x)
+            distance = self._heads(self.distance(table)[None])
+            by_content = (query + self.content_bias) @ key.mT
+            by_distance = relative_shift((query + self.distance_bias) @ distance.mT)
+            scores = by_content + by_distance
+        else:
+            scores = query @ key.mT
+        weights = masked_softmax(scores / query.size(-1) ** 0.5, mask)
+        return self.out((weights @ value).transpose(1, 2).flatten(2))
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+
+class SegmentLayer(nn.Module):
+    """A decoder layer without cross-attention, whose self-attention also sees a memory.
+
+    Args:
+        d_model: size of a vector.
+        d_ff: size of the feed-forward network's hidden layer.
+        num_heads: number of heads.
+        relative: whether attention knows distances.
+
+    Paper: section 3.1, Decoder
+    """
+
+    def __init__(self, d_model: int, d_ff: int, num_heads: int, relative: bool = True):
+        super().__init__()
+        self.attention = RelativeAttention(d_model, num_heads, relative)
+        self.feed_forward = PositionwiseFeedForward(d_model, d_ff)
+        self.residuals = nn.ModuleList(Residual(d_model, dropout=0.0) for _ in range(2))
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T d_model"],
+        memory: Float[Tensor, "B M d_model"],
+        mask: Bool[Tensor, "T S"],
+    ) -> Float[Tensor, "B T d_model"]:
+        """Attend to memory and segment, then transform each position.
+
+        Paper: section 3.1, Decoder
+        """
+        x = self.residuals[0](x, lambda y: self.attention(y, memory, mask))
+        return self.residuals[1](x, self.feed_forward)
+
+
+class SegmentModel(nn.Module):
+    """Reads a stream of tokens segment by segment and labels each position.
+
+    Args:
+        vocab_size: number of tokens, and of labels.
+        d_model: size of a vector.
+        num_heads: number of heads.
+        num_layers: number of layers.
+        memory_length: positions before a segment that each layer keeps; 0 forgets at each border.
+        positions: "relative"; or sinusoids added to the embeddings as in the paper, "restarting"
+            at 0 in every segment or "counting" on from segment to segment.
+        pattern: which distances may be attended to, among those of at least 0; None allows all.
+
+    Raises:
+        ValueError: if ``positions`` is unknown.
+
+    Reference: Dai et al. 2019.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int = 32,
+        num_heads: int = 2,
+        num_layers: int = 1,
+        memory_length: int = 0,
+        positions: SegmentPositions = "relative",
+        pattern: Pattern | None = None,
+    ):
+        super().__init__()
+        if positions not in get_args(SegmentPositions):
+            raise ValueError(
+                f"positions must be one of {get_args(SegmentPositions)}, got {positions!r}"
+            )
+        self.memory_length, self.positions, self.pattern = memory_length, positions, pattern
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.layers = nn.ModuleList(
+            SegmentLayer(d_model, 2 * d_model, num_heads, positions == "relative")
+            for _ in range(num_layers)
+        )
+        self.output = nn.Linear(d_model, vocab_size)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B T"],
+        memories: list[Float[Tensor, "B M d_model"]] | None = None,
+        start: int = 0,
+    ) -> tuple[Float[Tensor, "B T V"], list[Float[Tensor, "B kept d_model"]]]:
+        """Label the positions of a segment.
+
+        Args:
+            tokens: the segment.
+            memories: what the call for the segment before returned; None at the start of a stream.
+            start: position in the stream of the segment's first token; only "counting" needs it.
+
+        Returns:
+            The logits, and what each layer keeps, (B, at most ``memory_length``, d_model), without
+            gradient.
+
+        Reference: Dai et al. 2019.
+        """
+        x = self.embedding(tokens)
+        if self.positions != "relative":
+            first = start if self.positions == "counting" else 0
+            x = x + sinusoidal_table(first + x.size(1), x.size(-1))[first:].to(x)
+        if memories is None:
+            memories = [x.new_zeros(len(x), 0, x.size(-1))] * len(self.layers)
+        mask = self.mask(x.size(1), memories[0].size(1)).to(x.device)
+        kept = []
+        for layer, memory in zip(self.layers, memories, strict=True):
+            seen = torch.cat([memory, x], dim=1).detach()
+            kept.append(seen[:, max(0, seen.size(1) - self.memory_length) :])
+            x = layer(x, memory, mask)
+        return self.output(x), kept
+
+    def mask(self, length: int, memory: int) -> Bool[Tensor, "T S"]:
+        """Say which keys each query may attend to: none that lies ahead, and what the pattern says.
+
+        Args:
+            length: positions of the segment.
+            memory: positions before it.
+
+        Paper: section 3.2.3
+        """
+        ahead = torch.arange(memory + length)
+        distance = memory + torch.arange(length)[:, None] - ahead
+        visible = distance >= 0
+        return visible if self.pattern is None else visible & self.pattern(distance)

@@ -1,0 +1,175 @@
+"""Attention to some of the positions: as a mask, which saves nothing, and in blocks, which does.
+
+Two patterns, both of which look back only. *Local*: the last few positions, itself included.
+*Strided*: every so-many-th position before. Together they connect any two positions in two hops,
+if the window is as wide as the stride.
+
+Paper: section 4 (restricted self-attention), section 7
+"""
+
+from typing import Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from transformer.lab.table_1.reach import self_attention
+from transformer.model.attention import scaled_dot_product_attention
+
+SparsePattern = Literal["local", "strided", "both"]
+
+
+def local_mask(length: int, window: int) -> Bool[Tensor, "T T"]:
+    """Let each position see the last ``window`` positions, itself included; True = may attend.
+
+    Args:
+        length: number of positions.
+        window: how many are seen, at least 1.
+
+    Paper: section 4 (restricted self-attention), looking back only
+    """
+    distance = _distances(length)
+    return (distance >= 0) & (distance < window)
+
+
+def strided_mask(length: int, stride: int) -> Bool[Tensor, "T T"]:
+    """Let each position see itself and every ``stride``-th before it; True = may attend.
+
+    Args:
+        length: number of positions.
+        stride: from one seen position to the next, at least 1.
+
+    Reference: Child et al. 2019.
+    """
+    distance = _distances(length)
+    return (distance >= 0) & (distance % stride == 0)
+
+
+def local_attention(
+    query: Float[Tensor, "*batch T d_k"],
+    key: Float[Tensor, "*batch T d_k"],
+    value: Float[Tensor, "*batch T d_v"],
+    window: int,
+) -> Float[Tensor, "*batch T d_v"]:
+    """Attend as under :func:`local_mask`, without computing what the mask would throw away.
+
+    The sequence is cut into blocks as long as the window. What a block may see lies in itself and
+    the block before, so it takes 2 * window scores for a query, however long the sequence is.
+
+    Args:
+        query: one row for each position.
+        key: likewise.
+        value: likewise.
+        window: how many positions are seen, at least 1.
+
+    Paper: section 4 (restricted self-attention), looking back only
+    """
+    length = query.size(-2)
+    query, key, value = (_blocks(x, window) for x in (query, key, value))
+    key, value = (torch.cat([_one_later(x), x], dim=-2) for x in (key, value))
+    distance = window + _distances(window, 2 * window)
+    visible = (distance >= 0) & (distance < window)
+    visible = visible.repeat(query.size(-3), 1, 1)  # (blocks, window, 2 * window)
+    visible[0, :, :window] = False  # there is no block before the first
+    heads = scaled_dot_product_attention(query, key, value, visible)
+    return heads.flatten(-3, -2)[..., :length, :]
+
+
+def strided_attention(
+    query: Float[Tensor, "*batch T d_k"],
+    key: Float[Tensor, "*batch T d_k"],
+    value: Float[Tensor, "*batch T d_v"],
+    stride: int,
+) -> Float[Tensor, "*batch T d_v"]:
+    """Attend as under :func:`strided_mask`, without computing what the mask would throw away.
+
+    Write the sequence in rows of ``stride`` positions. What a position may see stands above it, in
+    its own column. So each column is a short sequence with ordinary causal attention.
+
+    Args:
+        query: one row for each position.
+        key: likewise.
+        value: likewise.
+        stride: from one seen position to the next, at least 1.
+
+    Reference: Child et al. 2019.
+    """
+    length = query.size(-2)
+    query, key, value = (_blocks(x, stride).transpose(-3, -2) for x in (query, key, value))
+    heads = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+    return heads.transpose(-3, -2).flatten(-3, -2)[..., :length, :]
+
+
+class SparseAttention(nn.Module):
+    """Self-attention that looks back at some positions only, computed in blocks.
+
+    Args:
+        d_model: size of a vector.
+        num_heads: number of heads.
+        window: width of the window, and the stride.
+        pattern: "local", "strided", or "both": the first half of the heads local, the others
+            strided.
+
+    Raises:
+        ValueError: if ``pattern`` is unknown, or "both" is asked of one head.
+
+    Paper: section 4 (restricted self-attention)
+    """
+
+    def __init__(self, d_model: int, num_heads: int, window: int, pattern: SparsePattern = "local"):
+        super().__init__()
+        if pattern not in get_args(SparsePattern):
+            raise ValueError(f"pattern must be one of {get_args(SparsePattern)}, got {pattern!r}")
+        if pattern == "both" and num_heads < 2:
+            raise ValueError(f'pattern "both" needs at least 2 heads, got {num_heads}')
+        self.attention = self_attention(d_model, num_heads)
+        self.window = window
+        self.local_heads = dict(local=num_heads, strided=0, both=num_heads // 2)[pattern]
+
+    def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
+        """Let every position attend to what its pattern shows it.
+
+        Paper: section 4
+        """
+        parts = self.attention.in_projection(x).chunk(3, dim=-1)
+        query, key, value = (self.attention.split_heads(part) for part in parts)
+        seen = [
+            attend(query[:, some], key[:, some], value[:, some], self.window)
+            for attend, some in (
+                (local_attention, slice(0, self.local_heads)),
+                (strided_attention, slice(self.local_heads, None)),
+            )
+            if query[:, some].size(1)
+        ]
+        return self.attention.out_projection(torch.cat(seen, dim=1).transpose(1, 2).flatten(2))
+
+    def mask(self, length: int) -> Bool[Tensor, "H T T"]:
+        """Make the mask with which full attention gives the same output; True = may attend.
+
+        Args:
+            length: number of positions.
+
+        Paper: section 4
+        """
+        strided_heads = self.attention.num_heads - self.local_heads
+        return torch.cat(
+            [
+                local_mask(length, self.window).expand(self.local_heads, -1, -1),
+                strided_mask(length, self.window).expand(strided_heads, -1, -1),
+            ]
+        )
+
+
+def _distances(queries: int, keys: int | None = None) -> Tensor:
+    return torch.arange(queries)[:, None] - torch.arange(queries if keys is None else keys)
+
+
+def _blocks(x: Tensor, size: int) -> Tensor:
+    """(*batch, T, d) to (*batch, blocks, size, d), with zeros at the end, which nobody sees."""
+    return F.pad(x, (0, 0, 0, -x.size(-2) % size)).unflatten(-2, (-1, size))
+
+
+def _one_later(x: Tensor) -> Tensor:
+    """Move each block to the place of the next; zeros come first."""
+    return F.pad(x, (0, 0, 0, 0, 1, 0))[..., :-1, :, :]

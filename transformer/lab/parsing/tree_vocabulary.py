@@ -1,0 +1,146 @@
+"""Token ids of a parser: brackets first, then the words of the source side.
+
+A parser writes a few dozen brackets and reads thousands of words. With the brackets first, the
+output matrix can be the first few rows of the shared one.
+
+Paper: section 6.3 (a vocabulary of 16K tokens)
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from transformer.data.batching import EncodedPairs, Sentences
+from transformer.data.corpora.treebank import Tree
+from transformer.data.tokenizer import SPECIAL_TOKENS
+from transformer.lab.parsing.linearised_trees import WORD, to_brackets
+
+PAD_ID, BOS_ID, EOS_ID = range(3)
+
+
+def word_class(word: str) -> str:
+    """Describe a rare word by its shape and its last two letters, such as ``<Aa-in>``.
+
+    Args:
+        word: any word, not empty.
+    """
+    if any(c.isdigit() for c in word):
+        shape = "0" if re.fullmatch(r"[\d.,]+", word) else "a0"
+    elif not any(c.isalpha() for c in word):
+        shape = "?"
+    elif word.islower():
+        shape = "a"
+    elif len(word) > 1 and word.isupper():
+        shape = "AA"
+    else:
+        shape = "Aa" if word[0].isupper() and word[1:].islower() else "aA"
+    ending = word[-2:].lower()
+    return f"<{shape}-{ending}>" if len(word) > 2 and ending.isalpha() else f"<{shape}>"
+
+
+class TreeVocabulary:
+    """Numbers brackets and words.
+
+    Args:
+        outputs: what a parser may write: special tokens, ``XX`` and brackets.
+        inputs: what it may read besides: words, and classes of rare words in angle brackets.
+
+    Raises:
+        ValueError: if the special tokens do not come first, or a name occurs twice.
+
+    Paper: section 6.3
+    """
+
+    def __init__(self, outputs: Sequence[str], inputs: Sequence[str]):
+        if tuple(outputs[:3]) != SPECIAL_TOKENS:
+            raise ValueError(f"outputs must begin with {SPECIAL_TOKENS}, got {outputs[:3]}")
+        self.outputs, self.inputs = list(outputs), list(inputs)
+        self._output = {piece: i for i, piece in enumerate(self.outputs)}
+        self._input = {piece: i for i, piece in enumerate(self.inputs, start=len(self.outputs))}
+        if len(self._output) + len(self._input) != len(self):
+            raise ValueError("outputs and inputs must hold no name twice")
+
+    @classmethod
+    def learn(cls, trees: Iterable[Tree], min_count: int = 3) -> "TreeVocabulary":
+        """Collect the labels and the words of training trees.
+
+        Words that occur less than ``min_count`` times become their :func:`word_class`, and classes
+        that do, one class for all the rest.
+
+        Args:
+            trees: the training trees.
+            min_count: at least 1.
+
+        Paper: section 6.3
+        """
+        labels: set[str] = set()
+        words: Counter[str] = Counter()
+        for tree in trees:
+            labels.update(label for label, _, _ in tree.phrases())
+            words.update(tree.words())
+        classes: Counter[str] = Counter()
+        for word, count in words.items():
+            if count < min_count:
+                classes[word_class(word)] += count
+        kept = [
+            sorted(name for name, count in counts.items() if count >= min_count)
+            for counts in (classes, words)
+        ]
+        brackets = [side + label for label in sorted(labels) for side in "()"]
+        # A word "<a>" of the text itself must not take the place of a class.
+        inputs = dict.fromkeys(["<rare>", *kept[0], *kept[1]])
+        return cls([*SPECIAL_TOKENS, WORD, *brackets], list(inputs))
+
+    def __len__(self) -> int:
+        return len(self.outputs) + len(self.inputs)
+
+    def encode_words(self, words: Sequence[str]) -> list[int]:
+        """Number the words of a sentence, without the end.
+
+        Paper: section 6.3
+        """
+        rare = self._input["<rare>"]
+        return [self._input.get(w, self._input.get(word_class(w), rare)) for w in words]
+
+    def encode_brackets(self, pieces: Sequence[str]) -> list[int]:
+        """Number brackets and ``XX``, without the end.
+
+        Raises:
+            KeyError: if a label was not seen in training.
+
+        Paper: section 6.3
+        """
+        return [self._output[piece] for piece in pieces]
+
+    def decode_brackets(self, ids: Sequence[int]) -> list[str]:
+        """Return the brackets of ids, without special tokens.
+
+        Raises:
+            IndexError: if an id is no output's.
+
+        Paper: section 6.3
+        """
+        return [self.outputs[i] for i in ids if i > EOS_ID]
+
+    def encode_trees(self, trees: Iterable[Tree]) -> EncodedPairs:
+        """Make pairs to train on: words as the source, brackets as the target.
+
+        Trees with a label that training has not seen are left out.
+
+        Paper: section 6.3
+        """
+        sources, targets = [], []
+        for tree in trees:
+            pieces = to_brackets(tree)
+            if all(piece in self._output for piece in pieces):
+                sources.append([*self.encode_words(tree.words()), EOS_ID])
+                targets.append([*self.encode_brackets(pieces), EOS_ID])
+        return EncodedPairs(_flat(sources), _flat(targets), PAD_ID, BOS_ID)
+
+
+def _flat(rows: list[list[int]]) -> Sentences:
+    ids = [token for row in rows for token in row]
+    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return Sentences(np.array(ids, dtype=np.int32), offsets)

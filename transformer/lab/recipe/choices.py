@@ -1,0 +1,245 @@
+"""What the paper leaves open, and what became usual after it: one option each, all else equal.
+
+Every choice is a change of the base model of a :class:`~transformer.lab.table_3.study.Scale` or
+of its training, so that it is trained and measured like a row of Table 3.
+
+Paper: sections 3 and 5, where they are silent
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal
+
+from transformer.lab.table_3.study import SCALES, Scale
+from transformer.model.config import TransformerConfig
+from transformer.recipes.presets import Preset
+from transformer.recipes.record import read_record
+
+Group = Literal["open", "later"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One thing done otherwise.
+
+    Args:
+        text: what is done, in a few words.
+        group: "open" where the paper does not say it, or its published code did something else;
+            "later" for what came after it.
+        changes: fields of the model or of the training and their values. A function of the base
+            preset where they depend on it.
+    """
+
+    text: str
+    group: Group
+    changes: dict[str, Any] | Callable[[Preset], dict[str, Any]]
+
+    def preset(self, base: Preset) -> Preset:
+        """Change a base preset."""
+        changes = self.changes if isinstance(self.changes, dict) else self.changes(base)
+        return base.with_changes(**changes)
+
+
+def _schedule(rate: int | float, warmup: int | float) -> Callable[[Preset], dict[str, Any]]:
+    def changes(base: Preset) -> dict[str, Any]:
+        training = base.training
+        return dict(
+            learning_rate_factor=rate * training.learning_rate_factor,
+            warmup_steps=round(warmup * training.warmup_steps),
+        )
+
+    return changes
+
+
+def _sizes(base: Preset) -> TransformerConfig:
+    assert isinstance(base.model, TransformerConfig)
+    return base.model
+
+
+def _gated(base: Preset) -> dict[str, Any]:
+    """Two thirds of the hidden units: three matrices then have the parameters of two."""
+    return dict(activation="swiglu", d_ff=round(_sizes(base).d_ff * 2 / 3))
+
+
+def _grouped(base: Preset) -> dict[str, Any]:
+    return dict(num_kv_heads=max(_sizes(base).num_heads // 4, 1))
+
+
+def _together(base: Preset) -> dict[str, Any]:
+    usual = dict(norm="pre", norm_kind="rms", positions="rotary")
+    return usual | _gated(base) | _grouped(base)
+
+
+#: By name; "base" is the paper's text as the package reads it.
+CHOICES: dict[str, Choice] = {
+    "base": Choice("the package's defaults", "open", {}),
+    "pre-norm": Choice("norm before each sub-layer", "open", dict(norm="pre")),
+    "final-norm": Choice("post-norm, and one more norm a stack", "open", dict(final_norm=True)),
+    "eps-1e-5": Choice("layer norm with PyTorch's epsilon", "open", dict(layer_norm_eps=1e-5)),
+    "separate-init": Choice(
+        "queries, keys and values drawn one by one", "open", dict(init="separate")
+    ),
+    "glorot-init": Choice("Glorot for the embeddings, too", "open", dict(init="glorot")),
+    "no-bias": Choice("no biases in attention", "open", dict(attention_bias=False)),
+    "halves": Choice(
+        "sinusoids in halves, as in the published code", "open", dict(positions="sinusoidal-t2t")
+    ),
+    "zeros-first": Choice(
+        "zeros as the decoder's first input", "open", dict(first_input="zeros")
+    ),
+    "more-dropout": Choice(
+        "dropout on attention weights and hidden units, too",
+        "open",
+        dict(attention_dropout=0.1, activation_dropout=0.1),
+    ),
+    "separate-matrices": Choice(
+        "three matrices for embeddings and output", "open", dict(sharing="none")
+    ),
+    "others": Choice("smoothing over the other tokens only", "open", dict(smoothing="others")),
+    "not-padding": Choice(
+        "smoothing over neither truth nor padding", "open", dict(smoothing="others-but-padding")
+    ),
+    "half-rate": Choice("half the learning rate", "open", _schedule(0.5, 1)),
+    "double-rate": Choice("twice the learning rate", "open", _schedule(2, 1)),
+    "later-schedule": Choice(
+        "twice the rate and twice the warm-up, as in the later code", "open", _schedule(2, 2)
+    ),
+    "clipped": Choice("gradients clipped at norm 1", "open", dict(clip_norm=1.0)),
+    "rms-norm": Choice("norm by size, without centring", "later", dict(norm_kind="rms")),
+    "gelu": Choice("GELU in place of ReLU", "later", dict(activation="gelu")),
+    "gated": Choice("a gate in the feed-forward network (SwiGLU)", "later", _gated),
+    "rotary": Choice("rotary positions", "later", dict(positions="rotary")),
+    "grouped": Choice("four query heads share keys and values", "later", _grouped),
+    "one-key-head": Choice(
+        "all query heads share keys and values", "later", dict(num_kv_heads=1)
+    ),
+    "together": Choice("all of these with pre-norm, but GELU", "later", _together),
+}  # fmt: skip
+
+#: The scale of the recorded runs, that of Table 3 in small.
+SCALE: Scale = SCALES["table-3-small"]
+
+#: The seeds of the recorded runs.
+SEEDS: tuple[int, ...] = (1, 2, 3)
+
+#: Where the results are kept.
+RECORD = Path(__file__).parent / "choices-small.json"
+
+
+def choice_preset(name: str, base: Preset = SCALE.base) -> Preset:
+    """Name what is trained for a choice.
+
+    Args:
+        name: one of :data:`CHOICES`.
+        base: what it changes.
+
+    Raises:
+        ValueError: if there is no such choice.
+    """
+    if name not in CHOICES:
+        raise ValueError(f"no choice {name!r}; choices are {', '.join(CHOICES)}")
+    return CHOICES[name].preset(base)
+
+
+def changed_fields(name: str, base: Preset = SCALE.base) -> dict[str, Any]:
+    """Name the options that a choice sets, and what to.
+
+    Args:
+        name: one of :data:`CHOICES`.
+        base: what it changes.
+
+    Raises:
+        ValueError: if there is no such choice.
+    """
+    mine = choice_preset(name, base)
+    return {
+        field.name: getattr(part, field.name)
+        for part, other in ((mine.model, base.model), (mine.training, base.training))
+        for field in fields(part)
+        if getattr(part, field.name) != getattr(other, field.name)
+    }
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one choice changed, against base with the same seeds.
+
+    Args:
+        name: of the choice.
+        nats: gain in the logarithm of the perplexity, by seed; above 0 is better than base.
+        bleu: gain in BLEU, by seed.
+        parameters: how many the model has.
+        noise: how far two seeds of base lie apart, in nats.
+    """
+
+    name: str
+    nats: tuple[float, ...]
+    bleu: tuple[float, ...]
+    parameters: int
+    noise: float
+
+    @property
+    def mean(self) -> float:
+        """The mean gain in nats."""
+        return sum(self.nats) / len(self.nats)
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "no clear difference"]:
+        """Whether all seeds agree, and on average by more than two seeds of base differ."""
+        if abs(self.mean) > self.noise and min(self.nats) > 0:
+            return "better"
+        if abs(self.mean) > self.noise and max(self.nats) < 0:
+            return "worse"
+        return "no clear difference"
+
+
+def effects(runs: Iterable[Mapping[str, Any]]) -> dict[str, Effect]:
+    """Set each recorded choice against base, seed by seed.
+
+    Args:
+        runs: entries of the record, with "row", "seed", "perplexity", "BLEU", "parameters".
+
+    Returns:
+        By name, in the order of :data:`CHOICES`, without base.
+
+    Raises:
+        ValueError: if base has fewer than two seeds, or a choice none in common with it.
+    """
+    found: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for run in runs:
+        found.setdefault(run["row"], {})[run["seed"]] = run
+    base = found.pop("base", {})
+    if len(base) < 2:
+        raise ValueError(f"base must have at least 2 seeds, got {len(base)}")
+    nats = {seed: math.log(run["perplexity"]) for seed, run in base.items()}
+    noise = statistics.median(abs(a - b) for a, b in combinations(nats.values(), 2))
+    result = {}
+    for name in (name for name in CHOICES if name in found):
+        seeds = [seed for seed in sorted(found[name]) if seed in base]
+        if not seeds:
+            raise ValueError(f"{name!r} and base have no seed in common")
+        mine = [found[name][seed] for seed in seeds]
+        result[name] = Effect(
+            name,
+            tuple(
+                nats[seed] - math.log(run["perplexity"])
+                for seed, run in zip(seeds, mine, strict=True)
+            ),
+            tuple(run["BLEU"] - base[seed]["BLEU"] for seed, run in zip(seeds, mine, strict=True)),
+            mine[0]["parameters"],
+            noise,
+        )
+    return result
+
+
+def recorded_effects() -> dict[str, Effect]:
+    """Read the record that comes with the package.
+
+    Raises:
+        FileNotFoundError: if there is none.
+    """
+    return effects(read_record(RECORD)["runs"])

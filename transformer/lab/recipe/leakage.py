@@ -1,0 +1,119 @@
+"""What a test score is worth when the training text knows the test: leaks made on purpose.
+
+Tatoeba has several translations of many sentences. Whoever shuffles its pairs and cuts a test set
+off tests on sentences whose other translations were trained on. Here a test set meets training
+sets that know less and less of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from transformer.data.parallel import Split
+from transformer.data.splits import components
+from transformer.lab.recipe.simple_translators import NearestSentence
+from transformer.training.progress import progress
+
+
+def training_sets(
+    pairs: Split, test: Int64[np.ndarray, " tests"]
+) -> dict[str, Bool[np.ndarray, " pairs"]]:
+    """Choose four training sets for one test set, each a part of the one before.
+
+    Args:
+        pairs: all pairs of a corpus.
+        test: places of the test pairs among them.
+
+    Returns:
+        For each set which pairs belong to it: all but the test pairs, as a random split leaves
+        them; of these, without the source sentences of the test; without any sentence of the test,
+        on either side; without whatever is connected to the test through shared sentences.
+    """
+    others = np.ones(len(pairs), dtype=bool)
+    others[test] = False
+    source, target = (_number(side) for side in (pairs.source, pairs.target))
+    label = np.array(components(pairs.source, pairs.target))
+    new_source = others & ~np.isin(source, source[test])
+    return {
+        "every other pair": others,
+        "no source of the test": new_source,
+        "no sentence of the test": new_source & ~np.isin(target, target[test]),
+        "nothing connected": ~np.isin(label, label[test]),
+    }
+
+
+def recall(
+    memory: NearestSentence,
+    texts: Sequence[str],
+    training: Mapping[str, Bool[np.ndarray, " pairs"]],
+) -> dict[str, list[str]]:
+    """Translate by the nearest sentence of several training sets.
+
+    Args:
+        memory: of all pairs, those to leave out included.
+        texts: what to translate.
+        training: for each training set which of the pairs belong to it.
+
+    Returns:
+        The translations for each training set.
+    """
+    found: dict[str, list[str]] = {name: [] for name in training}
+    for text in progress(texts):
+        similarity = memory.similarity(text)
+        for name, chosen in training.items():
+            nearest = int(np.argmax(np.where(chosen, similarity, -1.0)))
+            found[name].append(memory.train.target[nearest])
+    return found
+
+
+@dataclass(frozen=True)
+class Relatives:
+    """Test pairs, and two training texts of the same size.
+
+    Args:
+        test: the pairs to test on.
+        relatives: a pair for each of them that is connected to it through shared sentences.
+        strangers: as many pairs that are connected to none of them.
+    """
+
+    test: Split
+    relatives: Split
+    strangers: Split
+
+
+def draw_relatives(split: Split, count: int, seed: int = 0) -> Relatives:
+    """Draw test pairs that have relatives, one from a component, and strangers of the same kind.
+
+    Args:
+        split: pairs; components of a single pair are not used.
+        count: how many test pairs, at least 1.
+        seed: chooses the components, and the pairs in them.
+
+    Raises:
+        ValueError: if ``count`` is below 1, or there are not twice as many components of two pairs
+            or more.
+    """
+    label = np.array(components(split.source, split.target))
+    groups = [np.flatnonzero(label == one) for one in np.unique(label)]
+    groups = [group for group in groups if len(group) > 1]
+    if not 1 <= count <= len(groups) // 2:
+        raise ValueError(
+            f"count must be from 1 to {len(groups) // 2}, half of the components with two pairs "
+            f"or more, got {count}"
+        )
+    random = np.random.default_rng(seed)
+    drawn = [random.permutation(groups[i])[:2] for i in random.permutation(len(groups))]
+    near, far = np.array(drawn[:count]), np.array(drawn[count : 2 * count])
+    chosen = near[:, 0], near[:, 1], far[:, 0]
+    return Relatives(*(_take(split, rows.tolist()) for rows in chosen))
+
+
+def _take(split: Split, rows: Sequence[int]) -> Split:
+    return Split([split.source[i] for i in rows], [split.target[i] for i in rows])
+
+
+def _number(texts: Sequence[str]) -> Int64[np.ndarray, " texts"]:
+    number: dict[str, int] = {}
+    return np.array([number.setdefault(text, len(number)) for text in texts], np.int64)

@@ -1,0 +1,306 @@
+"""Short trainings on real text with one thing changed, and what is left of each.
+
+Paper: sections 5.3, 5.4 and 6.1, Table 3 (D)
+"""
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_, parameters_to_vector
+
+from transformer.data.batching import EncodedPairs, TokenBatches, encode_pairs
+from transformer.data.parallel import Corpus, Split
+from transformer.data.tokenizer import Tokenizer
+from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer
+from transformer.recipes.presets import Preset
+from transformer.training.config import TrainingConfig
+from transformer.training.loss import TranslationLoss
+from transformer.training.progress import progress
+from transformer.training.schedule import learning_rate
+from transformer.training.stream import step_batches
+
+Weights = dict[str, Tensor]
+
+#: The paper's recipe for a model that trains in seconds. Half of Eq. (3), whose peak would be
+#: 0.0125 for a model this small, eighteen times that of base.
+RECIPE = Preset(
+    "recipe-in-small",
+    TransformerConfig(1000, d_model=64, d_ff=128, num_heads=4, num_layers=2),
+    TrainingConfig(
+        max_steps=1000,
+        batch_tokens=512,
+        warmup_steps=100,
+        learning_rate_factor=0.5,
+        save_every=20,
+        keep_last=5,
+    ),
+    train_pairs=5000,
+    beam_size=1,
+)
+
+
+@dataclass(frozen=True)
+class ShortText:
+    """Short sentence pairs to train on, and others to measure on.
+
+    Args:
+        tokenizer: learned from all short training pairs, used or not.
+        train: the training pairs.
+        held_out: the pairs to measure on.
+        text: the same as text.
+    """
+
+    tokenizer: Tokenizer
+    train: EncodedPairs
+    held_out: EncodedPairs
+    text: Split
+
+
+def short_text(
+    corpus: Corpus, preset: Preset = RECIPE, longest: int = 4, split: str = "validation"
+) -> ShortText:
+    """Take the short pairs of a corpus: everyday phrases, learnable in seconds.
+
+    A larger ``train_pairs`` adds pairs to those of a smaller one and changes nothing else, the
+    vocabulary included. So perplexities can be compared.
+
+    Args:
+        corpus: has a split ``train``.
+        preset: ``train_pairs`` and ``test_pairs`` say how many short pairs to use, None for all;
+            ``vocab_size`` is that of the joint vocabulary.
+        longest: most words, between blanks, of a side.
+        split: which to measure on.
+
+    Raises:
+        ValueError: if the corpus has no such split, or too few pairs of that length.
+    """
+    if split not in corpus.splits:
+        raise ValueError(f"split must be one of {', '.join(corpus.splits)}, got {split!r}")
+    short = _short(corpus.train, longest)
+    order = np.random.default_rng(0).permutation(len(short))
+    train = _first([short[i] for i in order], preset.train_pairs, "train_pairs", longest)
+    text = _first(_short(corpus.splits[split], longest), preset.test_pairs, "test_pairs", longest)
+    tokenizer = Tokenizer.train((side for pair in short for side in pair), preset.model.vocab_size)
+    return ShortText(tokenizer, encode_pairs(tokenizer, train), encode_pairs(tokenizer, text), text)
+
+
+def _short(split: Split, longest: int) -> list[tuple[str, str]]:
+    return [pair for pair in split if max(len(side.split()) for side in pair) <= longest]
+
+
+def _first(pairs: list[tuple[str, str]], size: int | None, name: str, longest: int) -> Split:
+    if len(pairs) < (size or 1):
+        raise ValueError(
+            f"{name} must be at most {len(pairs)}, the pairs of no more than {longest} words, "
+            f"got {size}"
+        )
+    return Split(*map(list, zip(*pairs[:size], strict=True)))
+
+
+def make_model(preset: Preset = RECIPE) -> Transformer:
+    """Draw the weights that belong to the seed of a preset.
+
+    Args:
+        preset: names the model and, in its training part, the seed.
+
+    Paper: section 3
+    """
+    assert isinstance(preset.model, TransformerConfig)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(preset.training.seed)
+        return Transformer(preset.model)
+
+
+def held_rate(step: int, d_model: int, warmup_steps: int, factor: float = 1.0) -> float:
+    """Return Eq. (3) without its climb: the peak at once, held to ``warmup_steps``, then the fall.
+
+    Args:
+        step: number of the step, counted from 1.
+        d_model: size of the model's vectors.
+        warmup_steps: how long the peak is held; from there on the rate is that of Eq. (3).
+        factor: as in Eq. (3).
+
+    Raises:
+        ValueError: if ``step`` or ``warmup_steps`` is below 1.
+
+    Paper: section 5.3, without the warm-up
+    """
+    learning_rate(step, d_model, warmup_steps)  # for its checks
+    return learning_rate(max(step, warmup_steps), d_model, warmup_steps, factor)
+
+
+@dataclass
+class Training:
+    """What a training leaves behind.
+
+    Args:
+        losses: of each step, in nats a token, smoothing included; this and the next two have the
+            shape (steps,).
+        gradients: norm of the gradient of each step, before clipping.
+        moves: by how much a step changed the weights, in units of its learning rate (root of the
+            mean square over all weights).
+        snapshots: the weights after some of the steps.
+
+    Paper: sections 5.3 and 6.1
+    """
+
+    losses: np.ndarray
+    gradients: np.ndarray
+    moves: np.ndarray
+    snapshots: dict[int, Weights]
+
+
+def train(
+    model: Transformer,
+    pairs: EncodedPairs,
+    config: TrainingConfig,
+    rate: Callable[[int], float] | None = None,
+    keep: Collection[int] = (),
+) -> Training:
+    """Train as :class:`~transformer.training.trainer.Trainer` does, in memory and with a notebook
+    of what happened.
+
+    Args:
+        model: trained in place, and left in evaluation mode.
+        pairs: to train on.
+        config: the recipe. Fields about files, precision and validation do nothing here.
+        rate: a function from the step, counted from 1, to the learning rate; None for Eq. (3).
+        keep: the steps after which the weights are copied.
+
+    Paper: sections 5.1 to 5.4
+    """
+    batches = TokenBatches(pairs, config.batch_tokens, config.seed)
+    objective = TranslationLoss(model, config.label_smoothing, config.smoothing)
+    parameters = list(model.parameters())  # which takes a while to collect
+    optimizer = torch.optim.Adam(
+        parameters, betas=(config.beta1, config.beta2), eps=config.adam_eps, fused=True
+    )
+    losses, gradients, moves = np.zeros((3, config.max_steps))
+    found = Training(losses, gradients, moves, snapshots={})
+    model.train()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        stream = step_batches(batches, config.accumulate)
+        for step in progress(range(1, config.max_steps + 1)):
+            now = _rate(step, model.config.d_model, config) if rate is None else rate(step)
+            optimizer.param_groups[0]["lr"] = now
+            group = next(stream)[0]
+            count = sum(batch.num_target_tokens for batch in group)
+            for batch in group:
+                loss, _ = objective(batch.source, batch.target_input, batch.labels)
+                (loss / count).backward()
+                found.losses[step - 1] += loss.item() / count
+            limit = math.inf if config.clip_norm is None else config.clip_norm
+            norm = clip_grad_norm_(parameters, limit)
+            before = parameters_to_vector(parameters).detach()
+            optimizer.step()
+            optimizer.zero_grad()
+            moved = parameters_to_vector(parameters).detach() - before
+            found.gradients[step - 1] = norm.item()
+            found.moves[step - 1] = moved.pow(2).mean().sqrt().item() / now
+            if step in keep:
+                found.snapshots[step] = copy_weights(model)
+    model.eval()
+    return found
+
+
+def _rate(step: int, d_model: int, config: TrainingConfig) -> float:
+    return learning_rate(step, d_model, config.warmup_steps, config.learning_rate_factor)
+
+
+def copy_weights(model: nn.Module) -> Weights:
+    """Copy a model's weights, so that training on does not change them."""
+    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+
+
+def mean_weights(snapshots: Sequence[Weights]) -> Weights:
+    """Return the mean of several copies of a model's weights.
+
+    As :func:`~transformer.training.checkpoint.average_checkpoints`, but without files.
+
+    Args:
+        snapshots: at least one.
+
+    Raises:
+        ValueError: if there is none.
+
+    Paper: section 6.1
+    """
+    if not snapshots:
+        raise ValueError("snapshots must hold at least one copy of the weights, got none")
+    return {name: torch.stack([s[name] for s in snapshots]).mean(dim=0) for name in snapshots[0]}
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How well a model predicts text that it was not trained on, given the true tokens before.
+
+    Args:
+        perplexity: exp of the mean negative log-likelihood a token, label smoothing off.
+        accuracy: share of the tokens that are the model's first choice.
+        confidence: mean probability of that first choice.
+
+    Paper: section 6.2, Table 3
+    """
+
+    perplexity: float
+    accuracy: float
+    confidence: float
+
+
+@torch.no_grad()
+def quality(model: Transformer, pairs: EncodedPairs, weights: Weights | None = None) -> Quality:
+    """Measure perplexity, accuracy and confidence on some pairs.
+
+    Args:
+        model: its dropout is off during the measurement and as it was afterwards.
+        pairs: not those of the training.
+        weights: measure with these, which then stay in the model.
+
+    Paper: section 6.2, Table 3
+    """
+    if weights is not None:
+        model.load_state_dict(weights)
+    was_training = model.training
+    model.eval()
+    batches = TokenBatches(pairs, batch_tokens=4096)
+    total = torch.zeros(3, dtype=torch.float64)
+    tokens = 0
+    for rows in batches.epoch(0):
+        batch = batches.batch(rows)
+        logits = model(batch.source, batch.target_input)
+        real = batch.labels != model.config.pad_id
+        log_p, labels = logits[real].log_softmax(dim=-1), batch.labels[real]
+        best, choice = log_p.max(dim=-1)
+        nll = -log_p.gather(1, labels[:, None]).sum()
+        total += torch.stack([nll, (choice == labels).sum(), best.exp().sum()])
+        tokens += len(labels)
+    model.train(was_training)
+    nll, accuracy, confidence = (total / tokens).tolist()
+    return Quality(math.exp(min(nll, 700.0)), accuracy, confidence)
+
+
+def shuffle_hidden_units(model: Transformer, seed: int = 0) -> Weights:
+    """Write the same function with other weights: the hidden units in another order.
+
+    Each feed-forward layer computes a sum over its hidden units, and a sum does not depend on the
+    order of its terms. So the weights that are returned translate as the model's own do.
+
+    Args:
+        model: is left as it is.
+        seed: of the orders, one for each layer.
+    """
+    random = torch.Generator().manual_seed(seed)
+    weights = copy_weights(model)
+    for name in [name for name in weights if name.endswith("feed_forward.hidden.weight")]:
+        order = torch.randperm(len(weights[name]), generator=random)
+        layer = name.removesuffix("hidden.weight")
+        for part in ("hidden.weight", "hidden.bias"):
+            weights[layer + part] = weights[layer + part][order]
+        weights[layer + "output.weight"] = weights[layer + "output.weight"][:, order]
+    return weights

@@ -1,0 +1,1 @@
+"""Greedy and beam search, traced and measured."""

@@ -1,0 +1,174 @@
+"""What a call does, counted while it runs: multiply-adds, steps that must wait, and memory.
+
+PyTorch passes each of its operations to whoever asks, with the tensors that go in and come out. So
+nothing here knows a formula for any layer; formulas are what the counts are compared with.
+
+Paper: section 4, Table 1
+"""
+
+import math
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+
+def multiply_adds(layer: nn.Module, x: Tensor) -> dict[str, int]:
+    """Count the multiply-adds of the matrix products and convolutions of a forward pass.
+
+    Sums, exponentials and copies are not counted, as Table 1 does not: a layer has fewer of them,
+    by a factor of d or so. Nor does PyTorch count what happens inside one fused operation that it
+    does not know, such as its LSTM on a CPU.
+
+    Args:
+        layer: what to run.
+        x: its input, of any shape that it takes.
+
+    Returns:
+        The number for each kind of operation: "addmm" is a product with weights, "bmm" one
+        between activations, "convolution" is that.
+
+    Paper: section 4, Table 1 (complexity per layer)
+    """
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        layer(x)
+    counts = counter.get_flop_counts().get("Global", {})
+    return {str(operation).partition(".")[2]: count // 2 for operation, count in counts.items()}
+
+
+class _Steps(TorchDispatchMode):
+    """Notes after how many steps each tensor is ready: one more than the last of its inputs."""
+
+    def __init__(self, sums: bool):
+        super().__init__()
+        self.sums = sums
+        self.ready: dict[Any, int] = {}
+        self.kept: list[Any] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        before = {_storage(tensor) for tensor in _tensors((args, kwargs))}
+        result = func(*args, **(kwargs or {}))
+        start = max((self.ready.get(storage, 0) for storage in before), default=0)
+        for tensor in _tensors(result):
+            storage = _storage(tensor)
+            # What lies in an input's storage is a view, which takes no time, or a change in place.
+            if storage not in before or func._schema.is_mutable:
+                steps = _depth(func, args) if self.sums else 1
+                self.ready[storage] = max(self.ready.get(storage, 0), start + steps)
+        self.kept.append(result)  # as long as it lives, nothing else gets its address
+        return result
+
+
+def sequential_steps(layer: Callable[[Tensor], Tensor], x: Tensor, sums: bool = False) -> int:
+    """Count the steps of a forward pass that must wait for one another.
+
+    With as many processors as there is work, this is how long the layer takes: the longest chain of
+    operations in which each needs the result of the one before.
+
+    Args:
+        layer: what to run. Attention must write its weights out, so that its operations are seen.
+        x: its input, of any shape that it takes.
+        sums: False takes an operation on tensors as one step, as Table 1 does. True lets an
+            addition take two numbers: then a sum of m products takes 1 + log2(m) steps (rounded
+            up), and a softmax over m numbers 2 log2(m) + 2.
+
+    Paper: section 4, Table 1 (sequential operations)
+    """
+    with torch.no_grad(), _Steps(sums) as counter:
+        output = layer(x)
+    return counter.ready[_storage(output)]
+
+
+class _Memory(TorchDispatchMode):
+    """Adds up the storages that exist, from the operation that makes one until it is released."""
+
+    def __init__(self, known: set[int]):
+        super().__init__()
+        self.alive, self.now, self.peak = dict.fromkeys(known, 0), 0, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in _tensors(result):
+            storage = tensor.untyped_storage()
+            if storage._cdata not in self.alive:
+                self.alive[storage._cdata] = storage.nbytes()
+                self.now += storage.nbytes()
+                weakref.finalize(storage, self.release, storage._cdata)
+        self.peak = max(self.peak, self.now)
+        return result
+
+    def release(self, storage: int) -> None:
+        self.now -= self.alive.pop(storage, 0)
+
+
+def peak_bytes(call: Callable[[], object], known: Iterable[Tensor] = ()) -> int:
+    """Measure the most bytes that tensors take at one time during a call.
+
+    Args:
+        call: what to run. Whatever it makes counts until it is released, gradients included.
+        known: tensors that were there before, such as weights and inputs, of any shape. They are
+            left out.
+    """
+    with _Memory({_storage(tensor) for tensor in known}) as memory:
+        call()
+    return memory.peak
+
+
+def peak_memory(layer: nn.Module, x: Tensor, backward: bool = True) -> int:
+    """Measure the most bytes that tensors take at one time during a pass.
+
+    The input and the weights are there before and are left out; the output and, with ``backward``,
+    all gradients are counted. What an operation borrows for itself and returns is not seen. A fused
+    attention borrows a few blocks, of a size that does not grow with the length.
+
+    Args:
+        layer: what to run.
+        x: its input, of any shape that it takes.
+        backward: also compute the gradients of input and weights, as in training.
+    """
+    x = x.detach().requires_grad_(backward)
+    gradients = [parameter.grad for parameter in layer.parameters()]
+    layer.zero_grad(set_to_none=True)
+
+    def run() -> None:
+        if backward:
+            layer(x).sum().backward()
+        else:
+            layer(x)
+
+    with torch.set_grad_enabled(backward):
+        peak = peak_bytes(run, (x, *layer.parameters()))
+    for parameter, gradient in zip(layer.parameters(), gradients, strict=True):
+        parameter.grad = gradient
+    return peak
+
+
+def _tensors(tree: Any) -> Iterator[Tensor]:
+    return (leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor))
+
+
+def _storage(tensor: Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _depth(func: Any, args: Any) -> int:
+    """Steps of one operation if an addition takes two numbers; elementwise ones take one step."""
+    match func._schema.name.removeprefix("aten::"):
+        case "mm" | "bmm":
+            return 1 + _halvings(args[0].size(-1))
+        case "addmm":
+            return 1 + _halvings(args[1].size(-1) + 1)  # the bias is one more to add
+        case "convolution":
+            return 1 + _halvings(args[1][0].numel() + (args[2] is not None))
+        case "_softmax":
+            return 2 * _halvings(args[0].size(args[1])) + 2  # largest, exp, sum, division
+    return 1
+
+
+def _halvings(count: int) -> int:
+    return math.ceil(math.log2(count)) if count > 1 else 0

@@ -1,0 +1,1 @@
+"""Table 2: recorded translation runs beside published scores."""

@@ -1,0 +1,27 @@
+"""The recorded translation runs, one JSON file per run.
+
+Paper: section 6.1, Table 2
+"""
+
+from pathlib import Path
+from typing import Any
+
+from transformer.recipes.record import read_record
+
+#: Folder of the records that the book draws from.
+RUNS = Path(__file__).parent / "runs"
+
+
+def recorded_runs(folder: Path | str = RUNS) -> dict[str, dict[str, Any]]:
+    """Read all recorded runs of a folder.
+
+    Args:
+        folder: holds one ``NAME.json`` a run; the package's own records by default.
+
+    Returns:
+        The records by name, in alphabetical order; none if there is no such folder.
+
+    Raises:
+        ValueError: if a file is not a recorded run.
+    """
+    return {path.stem: read_record(path) for path in sorted(Path(folder).glob("*.json"))}

@@ -1,0 +1,79 @@
+"""What recorded runs say against one another and against published scores, in sentences.
+
+A page that prints these sentences says what its records say, also after a new run.
+
+Paper: section 6.1, Table 2
+"""
+
+from collections.abc import Iterable
+
+from transformer.lab.table_2.published import PublishedScore
+from transformer.lab.table_2.summary import Group
+
+
+def versus_published(group: Group, published: PublishedScore) -> str | None:
+    """Say in a sentence where the runs of a group stand against a published score.
+
+    Returns:
+        The sentence; None if the group has no score on that test set counted that way.
+
+    Paper: Table 2
+    """
+    ours = group.scores().get((published.test_set, published.metric))
+    if ours is None or group.languages != published.languages:
+        return None
+    theirs = f"{published.system} ({published.score:.2f})"
+    if len(ours.values) == 1:
+        place = f"{abs(ours.mean - published.score):.2f} {_side(ours.mean, published.score)}"
+        return f"{group.name}: {ours}, {place} {theirs}. One seed shows no spread."
+    if ours.low <= published.score <= ours.high:
+        return f"{group.name}: {ours}. {theirs} lies within this spread."
+    side = _side(ours.mean, published.score)
+    return f"{group.name}: {ours}. Every seed is {side} {theirs}."
+
+
+def versus_group(one: Group, other: Group, where: tuple[str, str]) -> str | None:
+    """Say in a sentence whether two groups differ by more than their seeds do.
+
+    Args:
+        one: a group.
+        other: another one.
+        where: test set and metric.
+
+    Returns:
+        The sentence; None if one of them has no such score.
+
+    Paper: Table 2
+    """
+    mine, theirs = one.scores().get(where), other.scores().get(where)
+    if mine is None or theirs is None:
+        return None
+    facts = f"{one.name} {mine}, {other.name} {theirs}"
+    gap = f"{abs(mine.mean - theirs.mean):.2f}"
+    if min(len(mine.values), len(theirs.values)) == 1:
+        return f"{facts}: {gap} apart, and one seed shows no spread."
+    if mine.overlaps(theirs):
+        return f"{facts}: the ranges overlap, so the seeds do not tell them apart."
+    ahead = one.name if mine.mean > theirs.mean else other.name
+    return f"{facts}: the ranges do not overlap; {ahead} is ahead by {gap} on average."
+
+
+def rivals(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
+    """Pair each Transformer with each other architecture of the same corpus, text and budget.
+
+    Paper: Table 2, with the budget held equal
+    """
+    groups = list(groups)
+    return [
+        (one, other)
+        for one in groups
+        for other in groups
+        if one.architecture == "transformer" != other.architecture
+        and one.corpus == other.corpus
+        and one.budget == other.budget
+        and one.first["preset"].get("text") == other.first["preset"].get("text")
+    ]
+
+
+def _side(ours: float, theirs: float) -> str:
+    return "above" if ours > theirs else "below"

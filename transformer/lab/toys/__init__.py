@@ -1,0 +1,1 @@
+"""Toy tasks that a small model learns in seconds."""

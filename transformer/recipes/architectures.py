@@ -1,0 +1,61 @@
+"""Which model belongs to which configuration: the Transformer and what it is compared with.
+
+Paper: section 2, Table 2
+"""
+
+from typing import Any
+
+from transformer.baselines import (
+    ConvolutionalConfig,
+    ConvolutionalTranslator,
+    RecurrentConfig,
+    RecurrentTranslator,
+)
+from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer
+
+ModelConfig = TransformerConfig | RecurrentConfig | ConvolutionalConfig
+Model = Transformer | RecurrentTranslator | ConvolutionalTranslator
+
+#: Configuration and model of each architecture, by its name in records.
+ARCHITECTURES: dict[str, tuple[type[ModelConfig], type[Model]]] = {
+    "transformer": (TransformerConfig, Transformer),
+    "recurrent": (RecurrentConfig, RecurrentTranslator),
+    "convolutional": (ConvolutionalConfig, ConvolutionalTranslator),
+}
+
+
+def architecture(config: ModelConfig) -> str:
+    """Name the architecture that a configuration is for.
+
+    Paper: Table 2
+    """
+    return next(name for name, (kind, _) in ARCHITECTURES.items() if isinstance(config, kind))
+
+
+def build_model(config: ModelConfig) -> Model:
+    """Make the model of a configuration, with fresh weights.
+
+    Paper: Table 2
+    """
+    if isinstance(config, TransformerConfig):
+        return Transformer(config)
+    if isinstance(config, RecurrentConfig):
+        return RecurrentTranslator(config)
+    return ConvolutionalTranslator(config)
+
+
+def config_of_class(name: str, values: dict[str, Any]) -> ModelConfig:
+    """Make a configuration again from the name of its model's class and its fields.
+
+    Args:
+        name: of the class, such as "Transformer", as a run's state has it.
+        values: fields and their values.
+
+    Raises:
+        ValueError: if there is no such class.
+    """
+    kinds = {model.__name__: config for config, model in ARCHITECTURES.values()}
+    if name not in kinds:
+        raise ValueError(f"no model is called {name!r}; known: {', '.join(kinds)}")
+    return kinds[name](**values)

@@ -1,0 +1,82 @@
+"""Changes to a preset that come as text, such as ``d_model=256`` on the command line."""
+
+import math
+from collections.abc import Sequence
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+from transformer.recipes.presets import Preset
+
+_NAMES = {int: "an integer", float: "a number", bool: "true or false", NoneType: "none"}
+
+
+def parse_changes(preset: Preset, assignments: Sequence[str]) -> dict[str, Any]:
+    """Turn texts ``field=value`` into what ``Preset.with_changes`` takes.
+
+    Args:
+        preset: whose fields may be changed; their types say how a value is read.
+        assignments: the texts. Of two for one field the last counts.
+
+    Raises:
+        ValueError: if a text has no "=", if there is no such field, or if the value is not of the
+            field's type.
+    """
+    changes = {}
+    for assignment in assignments:
+        name, equals, text = (part.strip() for part in assignment.partition("="))
+        if not equals:
+            raise ValueError(f"a change is written FIELD=VALUE, got {assignment!r}")
+        changes[name] = parse_value(name, text, preset.field(name)[1])
+    return changes
+
+
+def parse_value(name: str, text: str, kind: Any) -> Any:
+    """Read a text as a value of a type.
+
+    Args:
+        name: of the field, for the error.
+        text: the value. "none", "true" and "false" in any case.
+        kind: int, float, bool, str, a ``Literal`` of texts, or one of these or None.
+
+    Raises:
+        ValueError: if the text is no such value.
+    """
+    kinds = _alternatives(kind)
+    for one in kinds:
+        try:
+            return _read(text, one)
+        except ValueError:
+            pass
+    expected = " or ".join(_describe(one) for one in kinds)
+    raise ValueError(f"{name} must be {expected}, got {text!r}")
+
+
+def _alternatives(kind: Any) -> list[Any]:
+    """The parts of a union; of anything else, that alone. A Literal's choices stay together."""
+    if get_origin(kind) in (Literal, None):
+        return [kind]
+    return list(get_args(kind))
+
+
+def _read(text: str, kind: Any) -> Any:
+    if kind in (int, float, str):
+        value = kind(text)
+        if kind is float and not math.isfinite(value):
+            raise ValueError
+        return value
+    words: dict[str, Any]
+    if kind is bool:
+        words = {"true": True, "false": False}
+    elif kind is NoneType:
+        words = {"none": None}
+    else:
+        words = {choice: choice for choice in get_args(kind)}
+    if text.lower() not in words:
+        raise ValueError
+    return words[text.lower()]
+
+
+def _describe(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(get_args(kind))}"
+    return _NAMES[kind]

@@ -1,0 +1,306 @@
+"""Named recipes: corpus, vocabulary, model, training and search under one name.
+
+Paper: sections 5 and 6.1
+"""
+
+import difflib
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, get_args
+
+from transformer.baselines import ConvolutionalConfig, RecurrentConfig
+from transformer.data.moses import TextForm
+from transformer.inference.decoding import LengthPenalty
+from transformer.model.config import TransformerConfig
+from transformer.recipes.architectures import ModelConfig
+from transformer.training.config import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Everything that a translation run depends on.
+
+    Args:
+        name: how it is called.
+        model: the model, by its configuration; its ``vocab_size`` is that of the joint vocabulary.
+        training: the recipe.
+        corpus: a name that :func:`~transformer.data.corpora.load_corpus` knows.
+        text: "plain" trains and scores on the text as it is; "moses-lowercase" on lower-cased
+            Moses tokens, see :func:`~transformer.data.moses.moses_lowercased`.
+        train_pairs: use only the first so many training pairs; None for all.
+        test_pairs: use only the first so many pairs of each test split; None for all.
+        score_pairs: validation pairs translated greedily for BLEU at each validation; 0 for none.
+        beam_size: of the final evaluation.
+        alpha: exponent of the length penalty of the final evaluation.
+        penalty: "gnmt" or "fairseq", see :func:`~transformer.inference.decoding.length_penalty`.
+
+    Raises:
+        ValueError: if a number is out of range.
+
+    Paper: sections 5 and 6.1
+    """
+
+    name: str
+    model: ModelConfig
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    corpus: str = "tatoeba-en-de"
+    text: TextForm = "plain"
+    train_pairs: int | None = None
+    test_pairs: int | None = None
+    score_pairs: int = 500
+    beam_size: int = 4
+    alpha: float = 0.6
+    penalty: LengthPenalty = "gnmt"
+
+    def __post_init__(self) -> None:
+        for name in ("train_pairs", "test_pairs"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be None or at least 1, got {value}")
+        for name, least in (("score_pairs", 0), ("beam_size", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for name, kind in dict(text=TextForm, penalty=LengthPenalty).items():
+            if getattr(self, name) not in get_args(kind):
+                known = ", ".join(get_args(kind))
+                raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+
+    def with_changes(self, **changes: Any) -> "Preset":
+        """Return the preset with fields replaced: its own, the model's or the training's.
+
+        Args:
+            changes: values by field name. No two of the three have a field of the same name.
+
+        Raises:
+            ValueError: if no field has that name, with the nearest one that is, or if a value is
+                out of range.
+        """
+        parts: dict[str, dict[str, Any]] = {"own": {}, "model": {}, "training": {}}
+        for name, value in changes.items():
+            parts[self.field(name)[0]][name] = value
+        if changes.get("max_length") is not None and hasattr(self.model, "max_length"):
+            # Training's own. The model has to take whatever it is trained on.
+            longest = max(self.model.max_length, changes["max_length"])
+            parts["model"]["max_length"] = longest
+        return replace(
+            self,
+            model=replace(self.model, **parts["model"]),
+            training=replace(self.training, **parts["training"]),
+            **parts["own"],
+        )
+
+    def field(self, name: str) -> tuple[str, Any]:
+        """Say where a field that can be changed lives, and of which type it is.
+
+        Args:
+            name: of a field of the preset, of its model or of its training.
+
+        Returns:
+            "own", "model" or "training", and the type. ``max_length`` is that of training.
+
+        Raises:
+            ValueError: if no field has that name, with the nearest one that is.
+        """
+        known: dict[str, tuple[str, Any]] = {}
+        for home, part in (("own", self), ("model", self.model), ("training", self.training)):
+            known |= {f.name: (home, f.type) for f in fields(part)}
+        del known["model"], known["training"], known["name"]
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"fields: {', '.join(sorted(known))}"
+            raise ValueError(f"unknown field {name!r}; {hint}")
+        return known[name]
+
+    def command(self) -> str:
+        """Write the command that repeats a run of this preset.
+
+        Only what differs from the preset of that name is spelled out. Text that came from files
+        is not part of a preset and not named.
+
+        Raises:
+            ValueError: if no preset has that name.
+        """
+        words = [f"transformer train {self.name}"]
+        named = get_preset(self.name)
+        for mine, theirs in (
+            (self, named),
+            (self.model, named.model),
+            (self.training, named.training),
+        ):
+            for field_name in (f.name for f in fields(mine)):
+                value = getattr(mine, field_name)
+                follows = mine is self.model and field_name == "max_length"  # see with_changes
+                if field_name in ("model", "training") or follows:
+                    continue
+                if value != getattr(theirs, field_name, None):
+                    words.append(f"--set {field_name}={value}")
+        return " ".join(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values, nested as they are."""
+        return asdict(self)
+
+
+def _multi30k() -> list[Preset]:
+    """Small models on image captions, by the protocol of the published scores.
+
+    That is lower-cased Moses tokens, beam 5, the mean log-probability of a token as score, and the
+    mean of the last 10 checkpoints, here about one an epoch.
+    """
+    # Transformer-Tiny of Wu et al. 2021: two GPUs with 4,096 tokens each, a peak rate of 5e-3.
+    tiny = Preset(
+        "multi30k-tiny",
+        TransformerConfig.tiny(10_000),
+        TrainingConfig(
+            seed=1,
+            max_steps=8000,
+            batch_tokens=4096,
+            accumulate=2,
+            warmup_steps=2000,
+            learning_rate_factor=2.53,
+            validate_every=400,
+            save_every=100,
+            keep_last=10,
+            log_every=100,
+        ),
+        corpus="multi30k-en-de",
+        text="moses-lowercase",
+        score_pairs=300,
+        beam_size=5,
+        alpha=1.0,
+        penalty="fairseq",
+    )
+    # The same number of parameters, tokens and steps. Of the peak rates 1e-3 and 3e-3 both learned
+    # far faster with the second; recurrent gradients need a limit, and convolutions got it too.
+    own_rate = dict(learning_rate_factor=1.77, clip_norm=1.0)
+    recurrent = replace(
+        tiny,
+        name="multi30k-recurrent",
+        model=RecurrentConfig(10_000, d_model=128, d_hidden=320, dropout=0.3),
+    ).with_changes(**own_rate)
+    convolutional = replace(
+        tiny,
+        name="multi30k-convolutional",
+        model=ConvolutionalConfig(10_000, d_model=128, num_layers=5, dropout=0.3, max_length=256),
+    ).with_changes(**own_rate)
+    # Fewer tokens by far, one peak rate of 3.5e-3 for all: under an hour on one core of a CPU.
+    short = dict(max_steps=3000, accumulate=1, warmup_steps=1000, learning_rate_factor=1.25)
+    # The size of a well-known series of tutorials, that go from German to English.
+    small = TransformerConfig(10_000, d_model=256, d_ff=512, num_heads=8, num_layers=3)
+    return [
+        tiny,
+        recurrent,
+        convolutional,
+        *(
+            replace(preset, name=f"{preset.name}-cpu").with_changes(**short)
+            for preset in (tiny, recurrent, convolutional)
+        ),
+        replace(tiny, name="multi30k-tiny-cased", text="plain"),
+        replace(tiny, name="multi30k-tiny-en-fr", corpus="multi30k-en-fr"),
+        replace(tiny, name="multi30k-small-de-en", corpus="multi30k-de-en", model=small),
+    ]
+
+
+def _presets() -> list[Preset]:
+    return [
+        # Proves in a minute on a CPU that every part works. It learns next to nothing.
+        Preset(
+            "smoke",
+            TransformerConfig(1000, d_model=32, d_ff=64, num_heads=2, num_layers=1, dropout=0.0),
+            TrainingConfig(
+                max_steps=60,
+                batch_tokens=1024,
+                warmup_steps=30,
+                log_every=10,
+                validate_every=30,
+                save_every=20,
+                keep_last=2,
+            ),
+            train_pairs=4000,
+            test_pairs=100,
+            score_pairs=50,
+        ),
+        # The model that ships with the package: under two hours on one CPU core.
+        Preset(
+            "tatoeba-small",
+            TransformerConfig(8000, d_model=256, d_ff=512, num_heads=4, num_layers=3),
+            TrainingConfig(
+                seed=1,
+                max_steps=5500,
+                batch_tokens=2048,
+                max_length=128,
+                warmup_steps=2000,
+                validate_every=500,
+                save_every=250,
+                keep_last=5,
+            ),
+        ),
+        # As large a model as Tatoeba rewards on one GPU, and more than the package can ship.
+        Preset(
+            "tatoeba-large",
+            TransformerConfig(16_000, d_model=512, d_ff=1024, num_heads=8, num_layers=6),
+            TrainingConfig(
+                max_steps=8000,
+                batch_tokens=8192,
+                max_length=128,
+                precision="bf16",
+                validate_every=1000,
+                save_every=200,
+            ),
+        ),
+        *_multi30k(),
+        # The base model on all the English and German text that needs no large download.
+        Preset(
+            "mixture-base",
+            TransformerConfig.base(16_000, dropout=0.3),
+            TrainingConfig(
+                max_steps=4000,
+                batch_tokens=25_000,
+                max_length=128,
+                warmup_steps=2000,
+                precision="bf16",
+                compile=True,
+                validate_every=500,
+                save_every=100,
+            ),
+            corpus="mixture-en-de",
+        ),
+        # The paper's two models, on one large GPU: 25,000 target tokens a step.
+        Preset(
+            "wmt14-base",
+            TransformerConfig.base(37_000),
+            TrainingConfig(
+                batch_tokens=25_000, precision="bf16", compile=True, validate_every=2500
+            ),
+            corpus="wmt14-en-de",
+        ),
+        Preset(
+            "wmt14-big",
+            TransformerConfig.big(37_000),
+            TrainingConfig(
+                max_steps=300_000,
+                batch_tokens=12_500,
+                accumulate=2,
+                precision="bf16",
+                compile=True,
+                validate_every=5000,
+                keep_last=20,
+            ),
+            corpus="wmt14-en-de",
+        ),
+    ]
+
+
+PRESETS: dict[str, Preset] = {preset.name: preset for preset in _presets()}
+
+
+def get_preset(name: str) -> Preset:
+    """Return a preset by name.
+
+    Raises:
+        ValueError: if there is none of that name, with those that there are.
+    """
+    if name not in PRESETS:
+        near = difflib.get_close_matches(name, PRESETS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"unknown preset {name!r}; {hint}known: {', '.join(PRESETS)}")
+    return PRESETS[name]

@@ -1,0 +1,128 @@
+"""Recorded runs: what was run, on what, and what came out, as one JSON file."""
+
+import gzip
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer import __version__
+from transformer.data.packed import unpack_gzip
+from transformer.training.checkpoint import write_atomically
+
+LIBRARIES = ("torch", "numpy", "accelerate", "tokenizers", "sacrebleu", "safetensors")
+
+
+def describe_environment() -> dict[str, Any]:
+    """Name the code, the hardware and the libraries of this process.
+
+    Paper: section 5.2
+    """
+    cuda = torch.cuda.is_available()
+    return dict(
+        code=_code_version(),
+        hardware=dict(
+            device=torch.cuda.get_device_name() if cuda else "cpu",
+            devices=torch.cuda.device_count() if cuda else 1,
+            cpu=_cpu_name(),
+            cores=os.cpu_count(),
+            threads=torch.get_num_threads(),
+        ),
+        python=platform.python_version(),
+        libraries={name: importlib.metadata.version(name) for name in LIBRARIES},
+    )
+
+
+def write_record(path: Path | str, record: dict[str, Any]) -> Path:
+    """Write a record, replacing an older one only when the new one is whole.
+
+    Raises:
+        OSError: if the file cannot be written.
+    """
+    path = Path(path)
+    text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
+    return path
+
+
+def read_record(path: Path | str) -> dict[str, Any]:
+    """Read a recorded run.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: if the file is not JSON, or holds something else than one object.
+    """
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or endlessly nested
+        raise ValueError(f"{path} is not a recorded run: {error}") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"{path} is not a recorded run: it holds a {type(record).__name__}")
+    return record
+
+
+def write_translations(path: Path | str, translations: dict[str, list[str]]) -> Path:
+    """Write the translations of a run, so that anybody can score them again.
+
+    Args:
+        path: of the file, ``NAME.translations.json.gz`` beside ``NAME.json``.
+        translations: sentences by test split, in its order.
+
+    Raises:
+        OSError: if the file cannot be written.
+    """
+    text = json.dumps(translations, ensure_ascii=False, indent=0).encode()
+    # Without a time in it: the same translations make the same file.
+    packed = gzip.compress(text, mtime=0)
+    write_atomically(Path(path), lambda p: p.write_bytes(packed))
+    return Path(path)
+
+
+def read_translations(path: Path | str) -> dict[str, list[str]]:
+    """Read what :func:`write_translations` wrote.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is damaged.
+    """
+    try:
+        translations = json.loads(unpack_gzip(Path(path).read_bytes(), str(path)))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} holds no translations: {error}") from None
+    if not isinstance(translations, dict):
+        raise ValueError(f"{path} holds no translations: it has no test splits")
+    return translations
+
+
+def _code_version() -> str:
+    """Return the package's version and, in a git checkout of it, the commit."""
+    # An environment inside somebody else's repository is no checkout of this package.
+    if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
+        return __version__
+    commit = _git("describe", "--always", "--dirty", "--abbrev=12")
+    return __version__ if commit is None else f"{__version__} ({commit})"
+
+
+def _git(*arguments: str) -> str | None:
+    """What git says about this folder; None if there is no git, or nothing to say."""
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None
+
+
+def _cpu_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
