@@ -10,36 +10,36 @@ PY        := $(BIN)/python
 INSTALLED := $(VENV)/.installed
 BUILT     := _build/html/.built
 
-# Everything that a page can be made of. Folders are in the list, so that a deleted file counts too;
+# All inputs of the pages. Folders are in the list, so that a deleted file counts too;
 # the /. keeps them apart from the targets of the same name.
 SOURCES := $(shell find book/. notebooks/. transformer/. \
-	\( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -o -print 2>/dev/null)
+	\( -name __pycache__ -o -name .ipynb_checkpoints -o -path book/./make \) -prune -o -print 2>/dev/null)
 
-# One thread a process: tests and notebooks run side by side. A backend set in the reader's shell
+# One thread per process: tests and notebooks run side by side. A backend set in the reader's shell
 # would silence the figures of the notebooks.
 export OMP_NUM_THREADS ?= 1
 unexport MPLBACKEND
 
-.PHONY: help book test unit notebooks verify smoke check browser pdf environments lint links fuzz bench gpu table3 clean
+.PHONY: help book test unit notebooks verify smoke check browser pdf lint links bench gpu table3 release clean
 
 help:
 	@echo "make book       build the book and say where to open it"
 	@echo "make test       run everything that CI runs"
-	@echo "make unit       tests of the package, the notebooks' form and the tools"
+	@echo "make unit       run the tests of the package and of the notebooks' form"
 	@echo "make verify     run every notebook and compare with its stored outputs"
 	@echo "make smoke      run the training notebook with the preset 'smoke'"
 	@echo "make check      build the book and check its pages"
 	@echo "make notebooks  execute every notebook in place"
-	@echo "make browser    open every page in Chromium: phone and desk, light and dark"
+	@echo "make browser    open every page in Chromium: phone and desktop, light and dark"
 	@echo "make pdf        print the whole book into one file, _build/book.pdf"
-	@echo "make environments  try other versions of Python, the oldest and newest torch: PYTHONS=3.12"
-	@echo "make lint       ruff and mypy: style, form, types"
-	@echo "make links      ask every outside link of the book whether it is still there"
-	@echo "make fuzz       feed the readers of files with damaged ones: SECONDS=60 for each"
-	@echo "make bench      compare the speed with the peers (installs them) and record it"
-	@echo "make gpu        record the runs that are missing or stale, best first: MINUTES=25 JOBS=4"
-	@echo "                DATA_DIR=... PRESETS=\"...\" SEEDS=\"1 2\"; LIST=1 only shows the plan"
-	@echo "make table3     record every row of Table 3, at a size for this machine: MINUTES=25"
+	@echo "make lint       check style, form and types with ruff and mypy"
+	@echo "make links      check that the book's links to other sites still work"
+	@echo "make bench      compare the speed with other implementations (installs them), and record it"
+	@echo "make gpu        train and record the runs of Table 2 that are missing"
+	@echo "                PRESETS=\"...\" SEEDS=\"1 2\" DATA_DIR=... MINUTES=25 LIST=1"
+	@echo "make table3     train and record the rows of Table 3, at a size for this machine"
+	@echo "                SEEDS=\"1 2\" DATA_DIR=... MINUTES=25"
+	@echo "make release    build the packages into dist/, and try each in a fresh environment"
 	@echo "make clean      remove the built book and the caches (not the environment)"
 
 $(INSTALLED): requirements.txt pyproject.toml
@@ -64,7 +64,7 @@ book: $(BUILT)
 	@echo "  file://$(CURDIR)/_build/html/index.html"
 
 # The unit tests come last, so that their summary closes the log.
-test: check browser verify smoke unit
+test: lint check browser verify smoke unit
 
 unit: $(INSTALLED)
 	$(PY) -m pytest -q -n $(WORKERS) tests
@@ -75,12 +75,12 @@ verify: $(INSTALLED)
 		-n $(WORKERS) --dist loadfile --ignore=notebooks/runs notebooks
 
 smoke: $(INSTALLED)
-	$(PY) tools/run_notebook.py notebooks/16_training.ipynb _build/smoke/16_training.ipynb preset=smoke
+	$(PY) -m book.make smoke
 
 check: $(BUILT)
-	$(PY) tools/check_book.py _build/html
+	$(PY) -m book.make check _build/html
 
-# Debian's Chromium is installed where there is none and we may; elsewhere it is named and missed.
+# Chromium is installed on Debian if it is missing and we may; elsewhere a message asks for it.
 browser: $(BUILT)
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 		command -v google-chrome >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 && \
@@ -89,14 +89,10 @@ browser: $(BUILT)
 	BOOK_HTML=_build/html $(PY) -m pytest -q -n $(WORKERS) tests/browser
 
 pdf: $(BUILT)
-	$(PY) tools/make_pdf.py _build/html _build/book.pdf
+	$(PY) -m book.make pdf _build/html _build/book.pdf
 
 notebooks: $(INSTALLED)
-	$(PY) tools/execute_notebooks.py
-
-# A few gigabytes each; what is not on this machine is named and left out.
-environments: $(INSTALLED)
-	$(PY) tools/check_environments.py $(PYTHONS)
+	$(PY) -m book.make execute
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -106,31 +102,23 @@ lint: $(INSTALLED)
 links: $(INSTALLED)
 	$(BIN)/jupyter-book build . --builder linkcheck --path-output _build/links
 
-# What a reader does with bytes that nobody thought of. One that breaks ends this with an error.
-SECONDS ?= 60
-READERS := tokenizer configuration trees weights checkpoint state lines pairs gzip settings
-fuzz: $(INSTALLED)
-	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[fuzz]"
-	for reader in $(READERS); do \
-		$(PY) tests/fuzz/fuzz_readers.py $$reader -max_total_time=$(SECONDS) -rss_limit_mb=3000 \
-			-verbosity=0 || exit 1; done
-
 bench: $(INSTALLED)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[bench]"
-	$(PY) tests/benchmarks/bench.py
+	$(PY) -m transformer.lab.speed.bench
 
-# All of these may be left out: the plan is in tools/run_plan.py, and without a limit it is run
-# to its end. Ctrl-C saves what is running; the same command goes on.
+# Each option may be left out. Ctrl-C saves what is running; the same command goes on.
 gpu: $(INSTALLED)
-	$(PY) tools/record_runs.py $(PRESETS) $(if $(SEEDS),--seeds $(SEEDS)) \
-		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) \
-		$(if $(DATA_DIR),--data-dir $(DATA_DIR)) $(if $(LIST),--list)
+	$(PY) -m transformer.lab.table_2.record --gpu $(PRESETS) $(if $(SEEDS),--seeds $(SEEDS)) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(DATA_DIR),--data-dir $(DATA_DIR)) \
+		$(if $(LIST),--list)
 
-# What is recorded stays; on a GPU the rows are larger and the text is all of the corpus.
 table3: $(INSTALLED)
-	$(PY) tools/record_table_3.py $(if $(MINUTES),--minutes $(MINUTES)) \
-		$(if $(SEEDS),--seeds $(SEEDS)) $(if $(DATA_DIR),--data-dir $(DATA_DIR))
+	$(PY) -m transformer.lab.table_3.record $(if $(SEEDS),--seeds $(SEEDS)) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(DATA_DIR),--data-dir $(DATA_DIR))
+
+release: $(INSTALLED)
+	$(PY) -m book.make release
 
 clean:
-	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf _build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""What holds for every test: one thread, no display, shapes checked at run time."""
+"""Settings for every test: one thread, no display, shapes checked at run time."""
 
 import os
 import sys

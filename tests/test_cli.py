@@ -1,4 +1,4 @@
-"""The command line: what it prints, where, and its exit codes; bad input gives one line."""
+"""The command line: output, exit codes, and errors of one line."""
 
 import errno
 import gc
@@ -108,11 +108,6 @@ class TestFrame:
     def test_every_help_shows_an_example(self, name):
         shown = run(name, "--help").stdout
         assert re.search(rf"Examples?:\n    +(accelerate.*)?transformer {name}\b", shown)
-        assert "─" not in shown
-
-    def test_the_commands_stand_in_the_order_of_work(self):
-        listed = run("--help").stdout.partition("Commands:")[2]
-        assert tuple(re.findall(r"^  (\w+) ", listed, re.M)) == COMMANDS
 
     def test_a_wrong_option_is_a_usage_error(self):
         assert "No such option" in run("translate", "--bean-size", "4", code=2).stderr
@@ -127,8 +122,6 @@ class TestFrame:
     def test_debug_keeps_the_traceback(self):
         with pytest.raises(ValueError, match="unknown preset"):
             run("--debug", "train", "nothing")
-        with pytest.raises(ValueError, match="unknown preset"):
-            run("train", "nothing", env={"TRANSFORMER_DEBUG": "1"})
 
     def test_a_bug_is_not_dressed_up_as_bad_input(self, monkeypatch):
         monkeypatch.setattr(
@@ -146,7 +139,7 @@ class TestFrame:
 
 
 class TestTrain:
-    def test_it_says_first_what_it_will_do_and_last_where_the_model_is(self, trained):
+    def test_it_prints_the_plan_the_scores_and_where_the_model_is(self, trained):
         folder, result = trained
         lines = result.stdout.splitlines()
         assert lines[0].startswith("smoke: t.en, 61 training pairs")
@@ -154,14 +147,11 @@ class TestTrain:
         assert lines[-1] == f"model: {folder / 'model'}, record: {folder / 'run.json'}"
         assert any("BLEU" in line and "version:" in line for line in lines)
         assert result.stderr == ""
-
-    def test_settings_of_every_type_reach_the_run(self, trained):
-        preset = read_record(trained[0] / "run.json")["preset"]
-        assert preset["model"]["d_model"] == 16
-        assert preset["training"]["max_steps"] == 6
+        preset = read_record(folder / "run.json")["preset"]
+        assert preset["model"]["d_model"] == 16 and preset["training"]["max_steps"] == 6
         assert preset["train_pairs"] is None
 
-    def test_the_same_command_goes_on_and_more_steps_can_be_asked_for(self, trained, files):
+    def test_the_same_command_resumes_with_more_steps(self, trained, files):
         folder = trained[0]
         shown = run("train", "smoke", "-o", folder, *files, *settings(max_steps=7)).stdout
         assert "going on from step 6" in shown
@@ -178,37 +168,20 @@ class TestTrain:
         assert record["corpus"]["pairs"] == {"train": 64, "validation": 64, "test": 64}
         assert {metric["split"] for metric in record["metrics"]} == {"test"}
 
-    def test_the_default_folder_is_named_after_the_preset(self, tmp_path, files, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        run("train", "smoke", *files, *settings(max_steps=1))
-        assert (tmp_path / "runs/smoke/model/model.safetensors").is_file()
-
     @pytest.mark.parametrize(
         "arguments, saying",
         [
             (["smok"], "unknown preset 'smok'; did you mean 'smoke'?"),
             (["smoke", "--set", "dmodel=16"], "unknown field 'dmodel'; did you mean 'd_model'?"),
-            (["smoke", "--set", "name=x"], "unknown field 'name'"),
             (["smoke", "--set", "d_model"], "a change is written FIELD=VALUE, got 'd_model'"),
             (["smoke", "--set", "d_model=big"], "d_model must be an integer, got 'big'"),
-            (["smoke", "--set", "d_model=16.5"], "d_model must be an integer, got '16.5'"),
-            (["smoke", "--set", "dropout=much"], "dropout must be a number, got 'much'"),
             (["smoke", "--set", "dropout=nan"], "dropout must be a number, got 'nan'"),
-            (["smoke", "--set", "dropout=1.5"], r"dropout must be in \[0, 1\), got 1.5"),
             (["smoke", "--set", "compile=yes"], "compile must be true or false, got 'yes'"),
-            (["smoke", "--set", "d_k=few"], "d_k must be an integer or none, got 'few'"),
             (["smoke", "--set", "precision=fp8"], "precision must be one of fp32, bf16, fp16"),
-            (["smoke", "--set", "num_heads=5"], "d_model must be divisible by num_heads"),
             (["smoke", "--set", "corpus=tatoeba-en-xx"], "unknown corpus 'tatoeba-en-xx'; did you"),
-            (["smoke", "--source-file", "a"], "--source-file and --target-file go together"),
-            (
-                ["smoke", "--test-source-file", "a", "--test-target-file", "b"],
-                "need --source-file and --target-file",
-            ),
-            (
-                ["smoke", "--source-file", "a.en", "--target-file", "a.de"],
-                "no such file: a.en",
-            ),
+            (["smoke", "--source-file", "a"], "--source-file and --target-file"),
+            (["smoke", "--test-source-file", "a", "--test-target-file", "b"], "--source-file"),
+            (["smoke", "--source-file", "a.en", "--target-file", "a.de"], "no such file: a.en"),
             (["smoke", "--data-dir", "nowhere"], "data_dir must be a directory"),
         ],
     )
@@ -221,9 +194,7 @@ class TestTrain:
         "source, target, saying",
         [
             (b"a\nb\n", b"a\n", "equally many lines: .* has 2, .* has 1"),
-            (b"", b"a\n", "is empty"),
             (b"a\n\xff\n", b"a\nb\n", "is not UTF-8: line 2 holds the byte 0xff"),
-            (b"\n \n", b"a\nb\n", "no pair is left of .* 2 with a blank side"),
             (b"a\nb\n", b"c\nd\n", "vocab_size 300 is larger than the text supports"),
         ],
     )
@@ -234,17 +205,6 @@ class TestTrain:
         fails("train", "smoke", "-o", tmp_path / "run", *files, *settings(), saying=saying)
         assert not (tmp_path / "run").exists()
 
-    def test_left_out_lines_are_a_warning_of_one_line(self, tmp_path, text):
-        en, fr = tmp_path / "a.en", tmp_path / "a.fr"
-        en.write_text(text[0].read_text() + "\n" + "cat " * 10_000 + "\n")
-        fr.write_text(text[1].read_text() + "vide\nchat\n")
-        files = ["--source-file", en, "--target-file", fr]
-        result = run("train", "smoke", "-o", tmp_path / "r", *files, *settings(max_steps=1))
-        assert result.stderr == (
-            f"transformer: warning: {en}, {fr}: left out 1 with a blank side and "
-            f"1 with more than 1000 words, of 66 pairs\n"
-        )
-
     def test_a_folder_with_something_else_is_refused(self, tmp_path, files, trained):
         (tmp_path / "thesis.tex").touch()
         fails("train", "smoke", "-o", tmp_path, *files, *settings(), saying="thesis.tex")
@@ -254,38 +214,14 @@ class TestTrain:
             saying=r"another configuration \(model.d_model: 16 there, 32 here\)",
         )  # fmt: skip
 
-    def test_a_damaged_checkpoint_is_named(self, tmp_path, files):
-        arguments = "train", "smoke", "-o", tmp_path, *files, *settings(max_steps=1)
-        run(*arguments)
-        (tmp_path / "state.pt").write_bytes(b"PK\x03\x04 no longer")
-        fails(*arguments, saying=r"state\.pt is not a whole checkpoint")
-
     def test_a_loss_that_is_no_number_is_named(self, tmp_path, files):
         hot = settings(learning_rate_factor="1e38", save_every=1)
         fails("train", "smoke", "-o", tmp_path, *files, *hot, saying=r"loss is \S+ at step \d+")
 
-    def test_a_missing_extra_is_named(self, tmp_path, files, monkeypatch):
-        monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-        fails(
-            "train", "smoke", "-o", tmp_path / "r", *files, *settings(), "--tensorboard",
-            saying=r"pip install 'transformer-book\[tensorboard\]'",
-        )  # fmt: skip
-
-    def test_no_network_is_one_line(self, tmp_path, monkeypatch):
-        def offline(*arguments, **options):
-            raise OSError(errno.ENETUNREACH, "Network is unreachable")
-
-        monkeypatch.setattr("transformer.data.corpora.download.urlopen", offline)
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        monkeypatch.delenv("TRANSFORMER_DATA_DIR", raising=False)
-        result = fails("train", "multi30k-tiny", "-o", tmp_path / "r", saying="cannot download")
-        assert "unreachable" in result.stderr and "data_dir" in result.stderr
-        assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-
 
 class TestInterruption:
     @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-    def test_a_signal_saves_and_the_same_command_goes_on(self, tmp_path, files, number, code):
+    def test_a_signal_saves_and_the_same_command_resumes(self, tmp_path, files, number, code):
         folder = tmp_path / "run"
         process = command(
             "train", "smoke", "-o", folder, *files, *settings(max_steps=10**6, save_every=50)
@@ -299,7 +235,7 @@ class TestInterruption:
         assert process.returncode == code, err
         assert err == b""
         last = out.decode().splitlines()[-1]
-        pattern = r"stopped at step ([\d,]+) of 1,000,000, .* the same command goes on from there"
+        pattern = r"stopped at step ([\d,]+) of 1,000,000, .* the same command resumes"
         stopped = int(re.fullmatch(pattern, last)[1].replace(",", ""))
         assert load_state(folder / "state.pt")["progress"]["step"] == stopped
         more = settings(max_steps=stopped + 1, save_every=50)
@@ -307,7 +243,7 @@ class TestInterruption:
         assert f"going on from step {stopped:,}" in shown
         assert read_record(folder / "run.json")["steps"] == stopped + 1
 
-    def test_two_processes_speak_with_one_voice(self, tmp_path, files):
+    def test_only_one_of_two_processes_prints(self, tmp_path, files):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -363,9 +299,9 @@ def require_whole_files(folder):
 
 
 class TestFullDisk:
-    @pytest.mark.parametrize("kilobytes", [16, 48, 120, 240, 300])
-    def test_no_space_is_one_line_and_the_run_goes_on_later(self, small_disk, files, kilobytes):
-        """The sizes run out at the tokenizer, the weights, the state and the next checkpoint."""
+    @pytest.mark.parametrize("kilobytes", [16, 240])
+    def test_no_space_is_one_line_and_the_run_resumes_later(self, small_disk, files, kilobytes):
+        """Space runs out at the tokenizer, or at the state."""
         folder = small_disk(kilobytes) / "run"
         arguments = "train", "smoke", "-o", folder, *files, *settings()
         fails(*arguments, saying=r"(?i)no space left|cannot write")
@@ -374,34 +310,17 @@ class TestFullDisk:
         run(*arguments)
         assert read_record(folder / "run.json")["steps"] == 6
 
-    def test_a_full_disk_leaves_an_older_model_in_place(self, trained, small_disk):
-        folder = small_disk(20_000)
-        run("average", trained[0], "--last", "1", "-o", folder / "model")
-        before = {path.name: path.read_bytes() for path in (folder / "model").iterdir()}
-        used = sum(len(data) for data in before.values())
-        small_disk(used // 1024 + 24, remount=True)
-        from transformer.training.checkpoint import load_pretrained, save_pretrained
-
-        with pytest.raises(OSError):
-            save_pretrained(*load_pretrained(folder / "model"), folder / "model")
-        assert {path.name: path.read_bytes() for path in (folder / "model").iterdir()} == before
-
-
-class TestReadOnlyDisk:
-    def test_it_is_one_line_and_what_is_there_stays(self, trained, small_disk, files):
+    def test_a_read_only_disk_is_one_line_and_its_files_stay(self, trained, small_disk, files):
         folder = small_disk(20_000)
         begun = "train", "smoke", "-o", folder / "run", *files, *settings(max_steps=1)
         run(*begun)
         before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         small_disk(20_000, remount=True, read_only=True)
         fails(*begun, "--set", "max_steps=2", saying="Read-only .*; choose another folder")
-        new = "train", "smoke", "-o", folder / "new", *files, *settings()
-        fails(*new, saying="Read-only .*; choose another folder")
         fails("average", trained[0], "--last", 1, "-o", folder / "mean", saying="Read-only")
         fails("export", trained[0], folder / "out", "--to", "marian", saying="Read-only")
         after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         assert after == before
-        # What has been made is of use, though nothing can be written beside it.
         assert run("translate", "-m", folder / "run", "the cat").stdout.count("\n") == 1
 
 
@@ -434,8 +353,6 @@ class TestTranslate:
         assert [bool(line) for line in shown.split("\n")] == [True, False, False, True, True, False]
         alone = run("translate", "-m", trained[0], "the cat").stdout
         assert shown.split("\n")[0] == alone.strip("\n")
-
-    def test_no_input_gives_no_output(self, trained):
         assert run("translate", "-m", trained[0], input="").stdout == ""
 
     def test_bad_lines_are_named_and_those_before_them_answered(self, trained):
@@ -455,24 +372,14 @@ class TestTranslate:
         [
             (["-m", "nothing"], "no trained model 'nothing'"),
             (["--beam-size", 0], "beam_size must be at least 1, got 0"),
-            (["--batch-size", 0], "must be at least 1, got 0"),
-            (["--alpha", 99], "alpha must be a number from -10 to 10"),
             (["--penalty", "wu"], "penalty must be one of .*gnmt.*fairseq.*, got 'wu'"),
             (["--device", "tpu9"], "device must be one of this machine, got 'tpu9'"),
-            (["--device", "cuda:77"], "device must be one of this machine, got 'cuda:77'"),
         ],
     )
     def test_bad_options_give_one_line(self, trained, options, saying, monkeypatch):
         # As outside the tests, where no annotation is checked.
         monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
         fails("translate", "-m", trained[0], "the cat", *options, saying=saying)
-
-    def test_a_damaged_model_is_one_line(self, trained, tmp_path):
-        for path in (trained[0] / "model").iterdir():
-            (tmp_path / path.name).write_bytes(path.read_bytes())
-        weights = tmp_path / "model.safetensors"
-        weights.write_bytes(weights.read_bytes()[:-10])
-        fails("translate", "-m", tmp_path, "the cat", saying="does not load")
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
     def test_a_full_disk_under_the_output_is_one_line(self, trained):
@@ -486,7 +393,7 @@ class TestTranslate:
         process = command("translate", "-m", trained[0], "--batch-size", 1, "--beam-size", 1)
         process.stdin.write(b"the cat\n")
         process.stdin.flush()
-        answer = process.stdout.readline().decode()  # it would wait for ever if it read on first
+        answer = process.stdout.readline().decode()  # before the next line is read
         assert answer == run("translate", "-m", trained[0], "--beam-size", 1, "the cat").stdout
         process.stdout.close()
         try:
@@ -504,26 +411,6 @@ class TestEvaluate:
         assert shown[0] == f"{trained[0]} on {text[0]}: 64 pairs, beam 1, alpha 0.6 (gnmt)"
         assert re.fullmatch(r"BLEU \d+\.\d\d \(nrefs:1\|.*version:.*\)", shown[1])
         assert re.fullmatch(r"chrF2 \d+\.\d\d \(nrefs:1\|.*version:.*\)", shown[2])
-
-    def test_a_perfect_translator_scores_100(self, trained, text, files, monkeypatch):
-        answers = dict(zip(*(path.read_text().splitlines() for path in text), strict=True))
-        perfect = lambda self, texts, *_, **__: [answers[t] for t in texts]  # noqa: E731
-        monkeypatch.setattr(Translator, "translate", perfect)
-        shown = run("evaluate", "-m", trained[0], *files).stdout
-        assert "BLEU 100.00" in shown and "chrF2 100.00" in shown
-
-    def test_options_reach_the_search(self, trained, files, monkeypatch):
-        seen = []
-
-        def translate(self, texts, beam_size, alpha, batch_size, *, penalty, **_):
-            seen.append((beam_size, alpha, batch_size, penalty))
-            return list(texts)
-
-        monkeypatch.setattr(Translator, "translate", translate)
-        options = "--beam-size", 2, "--alpha", 1.5, "--penalty", "fairseq", "--batch-size", 3
-        shown = run("evaluate", "-m", trained[0], *files, *options).stdout
-        assert seen == [(2, 1.5, 3, "fairseq")]
-        assert "beam 2, alpha 1.5 (fairseq)" in shown.splitlines()[0]
 
     def test_a_split_of_a_corpus_by_name(self, trained, text, tmp_path):
         for name in ("newstest2013", "newstest2014"):
@@ -548,18 +435,16 @@ class TestEvaluate:
         monkeypatch.setattr(Translator, "translate", echo)
         options = "--corpus", "wmt-newstest-en-fr", "--data-dir", tmp_path
         shown = run("evaluate", "-m", trained[0], *options, "--text", "moses-lowercase").stdout
-        assert seen == ["a dog 's life ."] * 2
-        assert "|tok:none|" in shown
-        assert "|tok:13a|" in run("evaluate", "-m", trained[0], *options).stdout
+        assert seen == ["a dog 's life ."] * 2 and "|tok:none|" in shown
         saying = "text must be one of plain, moses-lowercase, got 'moses'"
         fails("evaluate", "-m", trained[0], *options, "--text", "moses", saying=saying)
 
     def test_bad_input(self, trained, files, tmp_path):
         both = "--corpus", "tatoeba-en-de"
-        fails("evaluate", "-m", trained[0], *files, *both, saying="--corpus or files, not both")
-        fails("evaluate", "-m", trained[0], *files[:2], saying="go together")
+        fails("evaluate", "-m", trained[0], *files, *both, saying="either --corpus or files")
+        fails("evaluate", "-m", trained[0], *files[:2], saying="--target-file")
         moses = "--text", "moses-lowercase"
-        fails("evaluate", "-m", trained[0], *files, *moses, saying="--text is for --corpus")
+        fails("evaluate", "-m", trained[0], *files, *moses, saying="--text needs --corpus")
         fails("evaluate", "-m", trained[0], "--corpus", "tatoeba", saying="unknown corpus")
 
 
@@ -575,13 +460,12 @@ class TestAverage:
         assert run("translate", "-m", tmp_path / "mine", "the cat").stdout.count("\n") == 1
 
     def test_half_is_half_the_size(self, trained, tmp_path):
-        run("average", trained[0], "--last", 1, "-o", tmp_path / "whole")
-        run("average", trained[0], "--last", 1, "-o", tmp_path / "half", "--half")
-        whole, half = (
-            (tmp_path / name / "model.safetensors").stat().st_size for name in ("whole", "half")
-        )
-        assert half < 0.6 * whole
-        assert run("translate", "-m", tmp_path / "half", "the cat").stdout.count("\n") == 1
+        sizes = []
+        for options in ([], ["--half"]):
+            run("average", trained[0], "--last", 1, "-o", tmp_path / str(options), *options)
+            sizes.append((tmp_path / str(options) / "model.safetensors").stat().st_size)
+        assert sizes[1] < 0.6 * sizes[0]
+        assert run("translate", "-m", tmp_path / "['--half']", "the cat").stdout.count("\n") == 1
 
     def test_bad_input(self, trained, tmp_path):
         fails("average", trained[0], "--last", 9, saying="holds 2 checkpoints, fewer than last=9")
@@ -605,37 +489,15 @@ class TestShow:
         assert [row[0] for row in rows[1:]] == corpus_names()
         table = {row[0]: row[1:] for row in rows}
         assert table["tatoeba-en-de"][:3] == ["en -> de", "yes", "part of the package"]
-        assert table["tatoeba-fr-en"][:2] == ["fr -> en", "no"]
         assert table["multi30k-en-de"][1:3] == ["no", "download"]
-        assert all(row[-1] for row in rows[1:])
 
-    def test_at_hand_means_that_all_files_are_here(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-        def at_hand():
-            rows = run("corpora", "--data-dir", tmp_path).stdout.splitlines()
-            return {row[0] for row in map(str.split, rows) if row[4] == "yes"}
-
-        before = at_hand()
-        folder = tmp_path / "wmt-newstest-en-de"
-        folder.mkdir()
-        names = [f"newstest{y}.en-de.{side}.gz" for y in (2013, 2014) for side in ("en", "de")]
-        for name in names[:-1]:
-            (folder / name).touch()
-        assert at_hand() == before
-        (folder / names[-1]).touch()
-        assert at_hand() == before | {"wmt-newstest-en-de", "wmt-newstest-de-en"}
-
-    def test_info_of_this_installation(self):
+    def test_info_of_this_installation_and_of_a_preset(self):
         shown = run("info").stdout
         for name in ("python", "torch", "device", *PRESETS):
             assert name in shown
-
-    def test_info_of_a_preset(self):
         shown = run("info", "wmt14-base").stdout
         assert re.search(r"^parameters +63,082,496 ", shown, re.M)
         assert re.search(r"^d_model +512$", shown, re.M)
-        assert re.search(r"^warmup_steps +4000$", shown, re.M)
 
     def test_what_info_shows_can_be_set(self, trained, files, tmp_path):
         shown = re.findall(r"^(\w+) +(\S+)$", run("info", "smoke").stdout, re.M)
@@ -684,7 +546,7 @@ class TestExport:
         monkeypatch.setattr("transformer.interop.graphs.to_graphs", write)
         (tmp_path / "g").mkdir()  # an empty folder may be there
         shown = run("export", trained[0], tmp_path / "g", "--to", form)
-        assert f"g: {form}, no logit further than 1e-07 from the model's, 0.0 MB" in shown.stdout
+        assert f"g: {form}, largest difference of a logit 1e-07, 0.0 MB" in shown.stdout
         assert asked == [(16, form)] and (tmp_path / "g").is_dir()
 
     @pytest.mark.parametrize(

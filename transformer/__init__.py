@@ -23,7 +23,6 @@ _NEEDS = (
     "filelock",
     "huggingface_hub",
     "jaxtyping",
-    "matplotlib",
     "numpy",
     "sacrebleu",
     "safetensors",

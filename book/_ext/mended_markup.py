@@ -1,8 +1,8 @@
-"""Sphinx extension: what Sphinx and the notebooks write that a screen reader stumbles over, mended.
+"""Sphinx extension: mend markup of Sphinx and of the notebooks that breaks screen readers.
 
-- Sphinx sets each argument of a long signature as the description of a term that is not there.
+- Sphinx writes each argument of a long signature as the description of a missing term.
 - A table that scrolls sideways cannot be reached by keyboard.
-- Entries of a bibliography have a role that is no longer one, inside a list that wants items.
+- Entries of a bibliography have a deprecated role, inside a list that needs items.
 """
 
 import re

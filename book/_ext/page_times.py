@@ -1,7 +1,7 @@
 """Sphinx extension: a line under each title that says how long the page takes.
 
-Reading time comes from the words of the page. The run time of a chapter is in run_times.json, which
-tools/execute_notebooks.py writes; a page without an entry has none.
+Reading time is computed from the words of the page. The run time of a chapter is in run_times.json,
+which is written when the notebooks are executed; a page without an entry has none.
 """
 
 import json
@@ -12,12 +12,12 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 WORDS_A_MINUTE = 200
-# What is folded away is not read in passing, and outputs are looked at more than read.
+# Folded cells are skipped by most readers, and outputs are looked at more than read.
 UNREAD = ("tag_hide", "cell_output", "toggle", "dropdown")
 
 
 def words(node: nodes.Node) -> float:
-    """Words to be read below a node; a word of code counts half."""
+    """Count the words to read below a node; a word of code counts half."""
     if isinstance(node, nodes.Text):
         return len(node.split())
     if isinstance(node, (nodes.raw, nodes.comment, nodes.image)):
@@ -31,7 +31,7 @@ def words(node: nodes.Node) -> float:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in words: "half a minute", "2 minutes"."""
+    """Write a length of time in words: "half a minute", "2 minutes"."""
     if seconds < 60:
         return "half a minute" if seconds == 30 else f"{seconds} seconds"
     minutes = seconds / 60
@@ -41,7 +41,7 @@ def duration(seconds: float) -> str:
 
 
 def line(count: float, seconds: float | None) -> str:
-    """What stands under the title; nothing for a page of a few words."""
+    """Write the line under the title; empty for a page of a few words."""
     minutes = round(count / WORDS_A_MINUTE)
     said = []
     if minutes:
@@ -54,8 +54,7 @@ def line(count: float, seconds: float | None) -> str:
 def add_line(
     app: Sphinx, page: str, template: str, context: dict, doctree: nodes.document | None
 ) -> None:
-    """Puts the line behind the title of a page that is read from its beginning to its end."""
-    # Nobody reads the API from its beginning to its end.
+    """Put the line behind the title of a page, unless it is a page of the API reference."""
     if doctree is None or next(doctree.findall(addnodes.desc), None) is not None:
         return
     times = json.loads((Path(app.srcdir) / "book" / "run_times.json").read_text(encoding="utf-8"))
@@ -66,5 +65,6 @@ def add_line(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
+    """Register with Sphinx."""
     app.connect("html-page-context", add_line)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

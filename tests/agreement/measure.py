@@ -10,6 +10,7 @@ that a seed of torch gives are recorded as well.
 import argparse
 import json
 import platform
+import re
 import sys
 from pathlib import Path
 
@@ -86,13 +87,22 @@ def _gradient_norms(model: Transformer) -> Tensor:
     total, _ = TranslationLoss(model, 0.1)(batch.source, batch.target_input, batch.labels)
     model.zero_grad()
     (total / batch.num_target_tokens).backward()
-    return torch.stack([weight.grad.norm() for weight in model.parameters()])
+    return torch.stack([gradient.norm() for gradient in _as_recorded(model, gradients=True)])
 
 
 def _seeded_weights() -> Tensor:
     torch.manual_seed(0)
-    weights = Transformer(toy_config(REVERSE)).parameters()
-    return torch.cat([weight.detach().flatten()[:5] for weight in weights])
+    weights = _as_recorded(Transformer(toy_config(REVERSE)))
+    return torch.cat([weight.flatten()[:5] for weight in weights])
+
+
+def _as_recorded(model: Transformer, gradients: bool = False) -> list[Tensor]:
+    """Weights or gradients as in golden.json, where W^Q, W^K and W^V are one matrix."""
+    together: dict[str, list[Tensor]] = {}
+    for name, weight in model.named_parameters():
+        name = re.sub("(query|key|value)_projection", "in_projection", name)
+        together.setdefault(name, []).append(weight.grad if gradients else weight.detach())
+    return [torch.cat(parts) for parts in together.values()]
 
 
 def differences(found: dict[str, object], golden: dict[str, object]) -> dict[str, float]:

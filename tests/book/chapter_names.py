@@ -1,24 +1,26 @@
 """Which names the cells of a chapter bind and read, found without running them."""
 
 import ast
+import dis
 import json
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType
 
 _NUMBER = re.compile(r"^\*\*(\d+)\. ", re.M)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_READS = {"LOAD_NAME", "LOAD_GLOBAL"}
 
 
 @dataclass
 class Cell:
     """A code cell.
 
-    exercise: the number of the exercise it stands under, 0 outside of the exercises.
+    exercise: the number of its exercise, 0 outside of the exercises.
     kind: "given" (the chapter's, checks included), "open" (the reader's) or "solution".
-    binds, reads: names it binds for later cells, and those it reads and has not bound before.
-    defines: what its functions and classes read, by name: they do so when they are called.
+    binds, reads: names it binds for later cells, and those it reads before it binds them.
+    defines: what its functions and classes read when they are called, by name.
     """
 
     id: str
@@ -31,75 +33,36 @@ class Cell:
     defines: dict[str, set[str]] = field(default_factory=dict)
 
     def __post_init__(self):
-        _Names(self).visit_all(ast.parse(self.source).body)
+        steps = list(dis.get_instructions(compile(self.source, self.id, "exec")))
+        for place, step in enumerate(steps):
+            if step.opname == "STORE_NAME":
+                self.binds.add(step.argval)
+            elif step.opname in _READS:
+                self.reads |= {step.argval} - self.binds
+            elif isinstance(step.argval, CodeType):
+                name = step.argval.co_name
+                if name == "<lambda>":  # read on a call, if it is given a name
+                    stored = [
+                        s.argval for s in steps[place : place + 4] if s.opname == "STORE_NAME"
+                    ]
+                    name = stored[0] if stored else name
+                if name.startswith("<"):  # a comprehension
+                    self.reads |= _free(step.argval) - self.binds
+                else:
+                    self.defines[name] = _free(step.argval)
 
 
-class _Names:
-    """Goes through statements in order, so that a name bound above is not read from outside."""
-
-    def __init__(self, cell):
-        self.cell = cell
-
-    def visit_all(self, statements):
-        for statement in statements:
-            if isinstance(statement, _FUNCTIONS):
-                self.define(statement)
-                continue
-            bodies = [getattr(statement, part, []) for part in ("body", "orelse", "finalbody")]
-            inner = {id(each) for body in bodies for each in body}
-            nodes = list(_walk(statement, inner))
-            self.read({node.id for node in nodes if _is(node, ast.Load)})
-            lambdas = [node for node in ast.walk(statement) if isinstance(node, ast.Lambda)]
-            named = [target.id for target in getattr(statement, "targets", []) if _is(target)]
-            bound = {node.id for node in nodes if _is(node, ast.Store)}
-            if isinstance(statement, ast.AugAssign) and _is(statement.target):
-                self.read({statement.target.id})
-            for node in nodes:
-                if isinstance(node, ast.Import | ast.ImportFrom):
-                    bound |= {(a.asname or a.name).partition(".")[0] for a in node.names}
-            if lambdas and named:  # reads when it is called
-                for name in named:
-                    self.cell.defines[name] = set().union(*(_free(node) for node in lambdas))
-            self.cell.binds |= bound
-            for body in bodies:
-                self.visit_all(body)
-
-    def define(self, node):
-        self.read({n.id for d in node.decorator_list for n in ast.walk(d) if _is(n, ast.Load)})
-        self.cell.defines[node.name] = _free(node)
-        self.cell.binds.add(node.name)
-
-    def read(self, names):
-        self.cell.reads |= names - self.cell.binds
-
-
-def _is(node, context=ast.expr_context):
-    return isinstance(node, ast.Name) and isinstance(node.ctx, context)
-
-
-def _walk(node, without):
-    """All nodes of a statement but the bodies inside of it, and the names of comprehensions."""
-    if id(node) in without:
-        return
-    if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda):
-        yield from (ast.Name(name, ast.Load()) for name in _free(node))
-        return
-    yield node
-    for child in ast.iter_child_nodes(node):
-        yield from _walk(child, without)
-
-
-def _free(node):
+def _free(code: CodeType) -> set[str]:
     """What a function, class or comprehension reads from outside of itself."""
     own, read = set(), set()
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name):
-            (read if isinstance(each.ctx, ast.Load) else own).add(each.id)
-        elif isinstance(each, ast.arg):
-            own.add(each.arg)
-        elif isinstance(each, ast.FunctionDef | ast.ClassDef) and each is not node:
-            own.add(each.name)
-    return read - own
+    for step in dis.get_instructions(code):
+        if step.opname == "STORE_NAME":  # in the body of a class
+            own.add(step.argval)
+        elif step.opname in _READS:
+            read |= {step.argval} - own
+        elif isinstance(step.argval, CodeType):
+            read |= _free(step.argval) - own
+    return read
 
 
 def is_open(source):

@@ -1,6 +1,6 @@
-"""What the tests of the book and the tools share."""
+"""Helpers of the tests of the book lie beside them."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # for toy_recording
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,63 +1,62 @@
-"""What every stored notebook must keep to, beside giving the same outputs again (nbval)."""
+"""The rules that every stored notebook keeps, besides giving the same outputs again (nbval)."""
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from book.make.notebooks import CELL_METADATA, NOTEBOOK_METADATA
+
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LONGEST_CELL = 20
-INSTALL = "git+https://github.com/transformer-book/transformer-book"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
-def read(path):
-    return json.loads(path.read_text(encoding="utf-8"))
+def cells(path):
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+def code_cells(path):
+    return [cell for cell in cells(path) if cell["cell_type"] == "code"]
 
 
 def tags(cell):
     return set(cell["metadata"].get("tags", []))
 
 
-def code_cells(path):
-    return [cell for cell in read(path)["cells"] if cell["cell_type"] == "code"]
-
-
-def executed_cells(path):
-    return [cell for cell in code_cells(path) if "nbval-skip" not in tags(cell)]
-
-
-def test_there_are_notebooks():
-    assert NOTEBOOKS, "notebooks/ holds no chapter"
-
-
 @every_notebook
-def test_name_and_title(path):
+def test_name_title_and_ids(path):
     assert re.fullmatch(r"\d\d_[a-z0-9_]+", path.stem)
-    first = read(path)["cells"][0]
+    first = cells(path)[0]
     assert first["cell_type"] == "markdown" and "".join(first["source"]).startswith("# ")
+    ids = [cell["id"] for cell in cells(path)]
+    assert len(set(ids)) == len(ids)
+    assert all(cell_id.startswith(path.stem[:2] + "-") for cell_id in ids)
 
 
 @every_notebook
-def test_first_code_cell_installs_the_package_in_colab(path):
+def test_the_first_code_cell_installs_the_package_in_colab(path):
+    """With the book's extra, and without touching the torch that is there."""
     first = code_cells(path)[0]
-    assert {"hide-cell", "nbval-skip"} <= tags(first)
     source = "".join(first["source"])
-    assert INSTALL in source and "find_spec" in source and first["outputs"] == []
+    assert {"hide-cell", "nbval-skip"} <= tags(first) and first["outputs"] == []
+    assert 'if importlib.util.find_spec("transformer") is None:' in source
+    line = r'^    %pip install -q "transformer-book\[([a-z,]+)\] @ git\+(.*)@main"$'
+    extras, address = re.search(line, source, re.M).groups()
+    assert {"book"} <= {*extras.split(",")} <= PROJECT["optional-dependencies"].keys()
+    assert address == PROJECT["urls"]["Repository"]
 
 
 @every_notebook
-def test_every_cell_was_executed_in_order(path):
-    counts = [cell["execution_count"] for cell in executed_cells(path)]
-    assert counts == list(range(1, len(counts) + 1))
-
-
-@every_notebook
-def test_no_stored_errors_or_warnings(path):
-    for cell in code_cells(path):
+def test_every_cell_was_executed_in_order_and_without_errors(path):
+    run = [cell for cell in code_cells(path) if "nbval-skip" not in tags(cell)]
+    assert [cell["execution_count"] for cell in run] == list(range(1, len(run) + 1))
+    for cell in run:
         for output in cell["outputs"]:
             assert output.get("name") != "stderr", f"cell {cell['id']} wrote to stderr"
             if output["output_type"] == "error":
@@ -84,27 +83,7 @@ def test_pictures_have_name_caption_and_description(path):
 
 
 @every_notebook
-def test_cell_ids_are_readable_and_unique(path):
-    ids = [cell["id"] for cell in read(path)["cells"]]
-    assert len(set(ids)) == len(ids)
-    assert all(cell_id.startswith(path.stem[:2] + "-") for cell_id in ids)
-
-
-@every_notebook
 def test_metadata_is_what_the_executor_leaves(path):
-    from execute_notebooks import CELL_METADATA, NOTEBOOK_METADATA
-
-    notebook = read(path)
+    notebook = json.loads(path.read_text(encoding="utf-8"))
     assert notebook["metadata"] == NOTEBOOK_METADATA
-    for cell in notebook["cells"]:
-        assert set(cell["metadata"]) <= CELL_METADATA
-
-
-def test_figure_names_are_unique_in_the_book():
-    names = [
-        cell["metadata"]["mystnb"]["figure"]["name"]
-        for path in NOTEBOOKS
-        for cell in code_cells(path)
-        if "figure" in cell["metadata"].get("mystnb", {})
-    ]
-    assert sorted(set(names)) == sorted(names)
+    assert all(set(cell["metadata"]) <= CELL_METADATA for cell in notebook["cells"])

@@ -4,17 +4,16 @@ These tests need both, so they run by `make browser` (part of `make test`), whic
 the folder of the built book; without it they are not collected.
 """
 
-import functools
-import http.server
 import os
 import shutil
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from book.make.pdf import BROWSERS, served
 
 HTML = os.environ.get("BOOK_HTML", "")
 if not HTML:
@@ -31,11 +30,6 @@ ARGUMENTS = [
 ]
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="session")
 def html() -> Path:
     folder = Path(HTML).resolve()
@@ -45,17 +39,13 @@ def html() -> Path:
 
 @pytest.fixture(scope="session")
 def address(html) -> Iterator[str]:
-    handler = functools.partial(_Quiet, directory=str(html))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
+    with served(html) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, names)), None)
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
     assert found, "no Chromium on the PATH: `make browser` says how to get one"
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
@@ -65,7 +55,7 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Visit:
-    """A page in a browser of its own, with all that it complained of or asked for."""
+    """A page in a browser of its own, with its errors and its requests."""
 
     page: Page
     errors: list[str] = field(default_factory=list)

@@ -9,7 +9,8 @@ import torch
 from axe_playwright_python.sync_playwright import Axe
 
 from transformer import Translator
-from transformer.book import BeamExplorer, MaskBuilder, PositionExplorer, SoftmaxExplorer
+from transformer.book import MaskBuilder, PositionExplorer, SoftmaxExplorer
+from transformer.lab.search.explorer import BeamExplorer
 from transformer.lab.search.steps import record_search
 from transformer.model.positional import sinusoidal_table
 

@@ -3,9 +3,10 @@
 import subprocess
 import sys
 
-import make_pdf
 import pytest
 from pypdf import PdfReader
+
+from book.make import pdf as make_pdf
 
 ONLY = ["book/intro", "notebooks/02_attention"]
 
@@ -14,7 +15,8 @@ ONLY = ["book/intro", "notebooks/02_attention"]
 def pdf(html, tmp_path_factory):
     path = tmp_path_factory.mktemp("pdf") / "book.pdf"
     # In a process of its own: this one may have a browser open already.
-    command = [sys.executable, make_pdf.__file__, html, path, "--only", *ONLY]
+    command = [sys.executable, "-m", "book.make", "pdf", html, path]
+    command += [f"--only={name}" for name in ONLY]
     subprocess.run(command, check=True, capture_output=True)
     assert [*path.parent.iterdir()] == [path]
     return PdfReader(path)
@@ -74,9 +76,3 @@ def test_the_order_is_that_of_the_book():
     chapters = [dict(file="a/1", sections=[dict(file="a/2")]), dict(file="a/3")]
     contents = dict(root="a/0", parts=[dict(caption="A", chapters=chapters)])
     assert make_pdf.pages_of(contents) == [("", ["a/0"]), ("A", ["a/1", "a/2", "a/3"])]
-
-
-def test_a_page_that_was_not_built_is_named(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["make_pdf.py", str(tmp_path), str(tmp_path / "a.pdf")])
-    assert make_pdf.main() == 2
-    assert "book/intro" in capsys.readouterr().err and not [*tmp_path.iterdir()]

@@ -1,3 +1,4 @@
+import json
 import random
 
 import pytest
@@ -43,9 +44,13 @@ def test_batch_equals_one_by_one(tokenizer, texts):
     assert tokenizer.decode_batch(batch) == texts
 
 
-def test_half_a_surrogate_pair_is_an_error(tokenizer):
+def test_invalid_input(tokenizer, tmp_path):
     with pytest.raises(ValueError, match="valid Unicode"):
         tokenizer.encode("a\ud800")
+    with pytest.raises(ValueError, match="ids must be in"):
+        tokenizer.tokens([300])
+    with pytest.raises(FileNotFoundError, match="no tokenizer file"):
+        Tokenizer.load(tmp_path / "tokenizer.json")
 
 
 def test_special_tokens(tokenizer):
@@ -74,11 +79,6 @@ def test_vocabulary_that_the_text_does_not_support():
     assert Tokenizer.train([], 259).decode([]) == ""
 
 
-def test_one_string_is_not_taken_for_sentences():
-    with pytest.raises(TypeError, match="iterable of sentences"):
-        Tokenizer.train("abc", 300)
-
-
 def test_training_is_deterministic_and_ignores_the_order_of_the_text(tatoeba, tmp_path):
     texts = tatoeba.validation.source + tatoeba.validation.target
     files = []
@@ -102,44 +102,56 @@ def test_save_and_load(tokenizer, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["tokenizer.json"]
 
 
-def test_failed_save_leaves_the_old_file_and_no_other(tokenizer, tmp_path, monkeypatch):
-    path = tmp_path / "tokenizer.json"
-    path.write_text("the old file")
-
-    def full_disk(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.replace", full_disk)
-    with pytest.raises(OSError, match="No space"):
-        tokenizer.save(path)
-    assert [p.read_text() for p in tmp_path.iterdir()] == ["the old file"]
-
-
-@pytest.mark.parametrize("damage", ["cut", "not json", "binary", "other tokenizer", "decoder"])
+@pytest.mark.parametrize("damage", ["cut", "binary", "deep", "other tokenizer"])
 def test_damaged_file(tokenizer, tmp_path, damage):
     path = tmp_path / "tokenizer.json"
-    tokenizer.save(path)
-    text = path.read_text(encoding="utf-8")
-    if damage == "cut":
-        path.write_text(text[: len(text) // 2], encoding="utf-8")
-    elif damage == "not json":
-        path.write_text("Hello.")
-    elif damage == "binary":
-        path.write_bytes(b"\xff\xfe\x00")
-    elif damage == "other tokenizer":
-        path.write_text(text.replace("<bos>", "<cls>"), encoding="utf-8")
-    else:
-        start = text.index('"decoder"')
-        head, tail = text[:start], text[start:].replace('"ByteLevel"', '"Fuse"', 1)
-        path.write_text(head + tail, encoding="utf-8")
+    content = tokenizer.to_json().encode()
+    path.write_bytes(
+        {
+            "cut": content[: len(content) // 2],
+            "binary": b"\xff\xfe\x00",
+            "deep": b"[" * 200_000,
+            "other tokenizer": content.replace(b"<bos>", b"<cls>"),
+        }[damage]
+    )
     with pytest.raises(ValueError, match="tokenizer.json is not a readable tokenizer file") as info:
         Tokenizer.load(path)
-    assert "\n" not in str(info.value)
+    assert "\n" not in str(info.value) and len(str(info.value)) < 600
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no tokenizer file"):
-        Tokenizer.load(tmp_path / "tokenizer.json")
+@pytest.mark.parametrize(
+    "place, value",
+    [
+        # These make the library panic, ...
+        (("model", "continuing_subword_prefix"), "ByteLevel"),
+        (("model", "vocab"), {}),
+        # ... these drop or change text, or cut it at random.
+        (("model", "end_of_word_suffix"), "x"),
+        (("pre_tokenizer", "add_prefix_space"), True),
+        (("normalizer",), {"type": "Lowercase"}),
+        (("decoder",), {"type": "Fuse"}),
+        (("model", "vocab", "a"), 10**6),
+        (("added_tokens",), []),
+    ],
+)
+def test_options_that_training_does_not_use_are_refused(tokenizer, tmp_path, place, value, capfd):
+    content = inner = json.loads(tokenizer.to_json())
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match="not a readable tokenizer file"):
+        Tokenizer.load(path)
+    assert capfd.readouterr().err == ""  # no backtrace of a panic
+
+
+def test_files_of_older_libraries_have_fewer_options(tokenizer, tmp_path):
+    older = json.loads(tokenizer.to_json())
+    del older["model"]["ignore_merges"], older["model"]["byte_fallback"]
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(older), encoding="utf-8")
+    assert Tokenizer.load(path).encode("Wo ist?") == tokenizer.encode("Wo ist?")
 
 
 @given(any_text())
@@ -155,12 +167,6 @@ def test_label_of_a_part_of_a_character(tokenizer):
     assert tokenizer.tokens(tokenizer.encode("日")) == ["<0xE6>", "<0x97>", "<0xA5>"]
 
 
-@pytest.mark.parametrize("token_id", [-1, 300])
-def test_label_of_an_unknown_id(tokenizer, token_id):
-    with pytest.raises(ValueError, match=r"ids must be in \[0, 300\)"):
-        tokenizer.tokens([token_id])
-
-
 def test_ids_outside_the_vocabulary_decode_to_nothing(tokenizer):
-    # A model's vocabulary may be padded to a round size.
+    # The vocabulary of a model may be padded to a round size.
     assert tokenizer.decode([*tokenizer.encode("Wo"), 300, 100_000]) == "Wo"

@@ -5,21 +5,26 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from torch import nn
+
+from transformer.model.base import TranslationModel
 
 PAD, BOS, EOS = 0, 1, 2
 
 
-class TableModel(nn.Module):
+class SearchOnly(TranslationModel):
+    """A model for searches; it cannot be trained."""
+
+    encode = decoder_states = output_weight = None
+
+
+class TableModel(SearchOnly):
     """Random logits that depend on the source's tokens and on all tokens produced so far.
 
-    It keeps the protocol of `StepwiseModel` and checks that the search keeps it too. `rows_seen`
-    records how many rows each step computed.
+    It checks how the search calls it. `rows_seen` records how many rows each step computed.
     """
 
     def __init__(self, vocab_size: int, seed: int, scale: float = 2.0, eos_bonus: float = 0.0):
-        super().__init__()
-        self.config = SimpleNamespace(vocab_size=vocab_size, pad_id=PAD, bos_id=BOS, eos_id=EOS)
+        super().__init__(SimpleNamespace(vocab_size=vocab_size, pad_id=PAD, bos_id=BOS, eos_id=EOS))
         self.seed, self.scale, self.eos_bonus = seed, scale, eos_bonus
         self.rows_seen: list[int] = []
 
@@ -33,7 +38,7 @@ class TableModel(nn.Module):
         logits = self.logits(source, prefix).astype(np.float64)
         return logits - np.log(np.exp(logits).sum())
 
-    def start_decoding(self, source, beam_size=1, *, max_length):
+    def start_decoding(self, source, max_length, beam_size=1):
         sources = [tuple(t for t in row if t != PAD) for row in source.tolist()]
         return TableState([s for s in sources for _ in range(beam_size)], beam_size, max_length)
 
@@ -62,20 +67,20 @@ class TableState:
         firsts = groups[:: self.beam_size]
         assert groups == [g for g in firsts for _ in range(self.beam_size)]
         assert len(firsts) == len(set(firsts))
-        # Who moves takes the place of one who leaves.
+        # A row moves only to the place of one that leaves.
         assert all(g == i or g >= len(firsts) for i, g in enumerate(firsts))
         self.sources = [self.sources[row] for row in rows]
         self.prefixes = [self.prefixes[row] for row in rows]
 
 
-class WithoutCache(nn.Module):
-    """The real model behind the protocol, reading the whole prefix again at every step."""
+class WithoutCache(SearchOnly):
+    """A real model that reads the whole prefix again at every step."""
 
     def __init__(self, model):
-        super().__init__()
-        self.model, self.config = model, model.config
+        super().__init__(model.config)
+        self.model = model
 
-    def start_decoding(self, source, beam_size=1, *, max_length):
+    def start_decoding(self, source, max_length, beam_size=1):
         state = WithoutCacheState()
         state.source = source.repeat_interleave(beam_size, dim=0)
         state.prefix = source.new_empty(len(state.source), 0)

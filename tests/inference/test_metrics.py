@@ -1,10 +1,10 @@
-"""Scores that can be computed by hand, and the signature that must come with each."""
+"""Scores that can be computed by hand, and their signatures."""
 
 from functools import partial
 
 import pytest
 
-from transformer.inference.metrics import Score, bleu, chrf, compound_split_bleu
+from transformer.inference.metrics import bleu, chrf, compound_split_bleu
 
 HYPOTHESES = ["the cat sat on the mat .", "Hello, World!"]
 REFERENCES = ["the cat sat on a mat .", "Hello, World!"]
@@ -37,7 +37,7 @@ def test_compound_split_bleu_by_hand():
 
 
 def test_compounds_are_split_as_published():
-    """A letter between two hyphens is used up by the first; a hyphen between blanks stays."""
+    """Of two hyphens around a letter only the first is cut; a hyphen between blanks stays."""
     pytest.importorskip("sacremoses")
     # a ##AT##-##AT## b-c - d: 5 words, of which "b-c" is one.
     score = compound_split_bleu(["a-b-c - d"], ["a-b-x - d"], "en")
@@ -54,7 +54,7 @@ def test_chrf_by_hand():
     assert chrf(["ab"], ["abcd"]).score == pytest.approx(100 * 5 * recall / (4 + recall))
 
 
-def test_the_signature_says_which_bleu():
+def test_the_signature_names_the_options():
     default = bleu(HYPOTHESES, REFERENCES)
     assert default.name == "BLEU"
     for part in ("nrefs:1", "case:mixed", "tok:13a", "smooth:exp", "version:"):
@@ -69,19 +69,13 @@ def test_the_signature_says_which_bleu():
 
 def test_options_change_the_score():
     lower = [text.lower() for text in REFERENCES]
-    assert bleu(REFERENCES, lower).score < 100
-    assert bleu(REFERENCES, lower, lowercase=True).score == pytest.approx(100)
-    assert chrf(REFERENCES, lower).score < chrf(REFERENCES, lower, lowercase=True).score
-    # Without a tokeniser "World!" is one word, and the second sentence has no triple.
-    assert bleu(["a b c d!"], ["a b c d."]).score > 0.1
+    for metric in (bleu, chrf):
+        assert metric(REFERENCES, lower).score < 100
+        assert metric(REFERENCES, lower, lowercase=True).score == pytest.approx(100)
+    # Without a tokeniser "d!" is one word: no quadruple, which is smoothed to half a one.
     assert bleu(["a b c d!"], ["a b c d."], tokenize="none").score == pytest.approx(
-        100 * (3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** 0.25  # no quadruple: smoothed to half a one
+        100 * (3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** 0.25
     )
-
-
-def test_to_dict_has_every_field():
-    score = Score("BLEU", 27.3, "nrefs:1")
-    assert score.to_dict() == {"name": "BLEU", "score": 27.3, "signature": "nrefs:1"}
 
 
 def test_empty_translations_are_scored():
@@ -91,12 +85,13 @@ def test_empty_translations_are_scored():
 
 @pytest.mark.parametrize("metric", [bleu, chrf, partial(compound_split_bleu, language="de")])
 def test_bad_input(metric):
-    with pytest.raises(ValueError, match="got 1 and 2"):
-        metric(["one"], REFERENCES)
-    with pytest.raises(ValueError, match="at least one sentence"):
-        metric([], [])
-    with pytest.raises(TypeError, match="references must be a list of sentences"):
-        metric(["a", "b"], "ab")
+    for hypotheses, references, error in (
+        (["one"], REFERENCES, ValueError),
+        ([], [], ValueError),
+        (["a", "b"], "ab", TypeError),
+    ):
+        with pytest.raises(error):
+            metric(hypotheses, references)
 
 
 def test_unknown_options():

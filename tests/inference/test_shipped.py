@@ -1,33 +1,78 @@
-"""The weights that come with the package: there, small, whole, and of use."""
+"""The shipped model translates offline; batch size, order, padding and cache change nothing."""
 
-import json
+import pytest
+import torch
+from torch.nn.utils.rnn import pad_sequence
 
-from transformer.inference.pretrained import SHIPPED_FOLDER, shipped_names
+from transformer.data.corpora import load_corpus
+from transformer.inference.decoding import beam_search
+from transformer.inference.pretrained import SHIPPED_FOLDER
 from transformer.inference.translator import Translator
 
-FOLDER = SHIPPED_FOLDER / "tatoeba-en-de"
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.from_pretrained("tatoeba-en-de")
 
 
-def test_it_is_found_by_name_and_under_20_megabytes():
-    assert "tatoeba-en-de" in shipped_names()
-    assert (FOLDER / "model.safetensors").stat().st_size < 20_000_000
+@pytest.fixture(scope="module")
+def sentences():
+    """Of 2 words to some 40, in the order of the corpus."""
+    found = load_corpus("tatoeba-en-de").test.source[::125]
+    longest = sorted(load_corpus("tatoeba-en-de").test.source, key=len)[-3:]
+    return [found[0], *longest, *found[1:]]
 
 
-def test_it_translates_offline(monkeypatch):
+@pytest.fixture(scope="module")
+def expected(translator, sentences):
+    """Each sentence alone."""
+    return {beam: [translator.translate(s, beam) for s in sentences] for beam in (1, 4)}
+
+
+def test_it_is_small_and_translates_offline(translator, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    translator = Translator.from_pretrained("tatoeba-en-de")
+    assert (SHIPPED_FOLDER / "tatoeba-en-de" / "model.safetensors").stat().st_size < 20_000_000
     wanted = {
         "Where is the train station?": "Wo ist der Bahnhof?",
         "I have nothing to do with the crime.": "Ich habe mit dem Verbrechen nichts zu tun.",
     }
-    assert translator(list(wanted)) == list(wanted.values())
+    assert Translator.from_pretrained("tatoeba-en-de")([*wanted]) == [*wanted.values()]
 
 
-def test_its_card_quotes_its_record():
-    record = json.loads(
-        (SHIPPED_FOLDER.parent / "experiments/runs/tatoeba-small-seed1.json").read_text()
-    )
-    card = (FOLDER / "README.md").read_text(encoding="utf-8")
-    scores = [m["score"] for m in record["metrics"] if m["weights"] == "averaged"]
-    assert scores and all(f"{score:.2f}" in card for score in scores)
-    assert f"{record['parameters']:,}" in card
+BEAMS = pytest.mark.parametrize("beam_size", [1, 4])
+
+
+@BEAMS
+@pytest.mark.parametrize("batch_size", [5, 64])
+def test_batch_size(translator, sentences, expected, beam_size, batch_size):
+    assert len(set(expected[beam_size])) == len(sentences)
+    found = translator.translate(sentences, beam_size, batch_size=batch_size)
+    assert found == expected[beam_size]
+
+
+@BEAMS
+def test_order(translator, sentences, expected, beam_size):
+    order = torch.randperm(len(sentences), generator=torch.Generator().manual_seed(0)).tolist()
+    found = translator.translate([sentences[i] for i in order], beam_size)
+    assert found == [expected[beam_size][i] for i in order]
+
+
+@BEAMS
+@pytest.mark.parametrize("extra", [1, 50])
+def test_padding(translator, sentences, expected, beam_size, extra):
+    found = beam_search(translator.model, pad(translator, sentences, extra), beam_size)
+    assert translator.tokenizer.decode_batch([f.tokens for f in found]) == expected[beam_size]
+
+
+@BEAMS
+def test_cache(translator, without_cache, sentences, expected, beam_size):
+    model = without_cache(translator.model)
+    found = beam_search(model, pad(translator, sentences[:12]), beam_size)
+    assert translator.tokenizer.decode_batch([f.tokens for f in found]) == expected[beam_size][:12]
+
+
+def pad(translator, sentences, extra=0):
+    tokenizer = translator.tokenizer
+    rows = [torch.tensor([*tokenizer.encode(text), tokenizer.eos_id]) for text in sentences]
+    rows = pad_sequence(rows, batch_first=True, padding_value=tokenizer.pad_id)
+    return torch.nn.functional.pad(rows, (0, extra), value=tokenizer.pad_id)

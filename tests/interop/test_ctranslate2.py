@@ -1,22 +1,15 @@
-"""Our models in CTranslate2: the same numbers, the same translations, and a clear no."""
-
-import hashlib
-import json
+"""Our models in CTranslate2: the same numbers and translations, or a clear refusal."""
 
 import pytest
 import torch
 
 from transformer.data.corpora import load_corpus
 from transformer.data.tokenizer import Tokenizer
-from transformer.inference.decoding import greedy_search
 from transformer.inference.metrics import bleu
-from transformer.inference.pretrained import locate_pretrained
 from transformer.inference.translator import Translator
 from transformer.interop import CTranslate2Translator, to_ctranslate2
-from transformer.lab.table_2.recorded import RUNS
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
-from transformer.recipes.record import read_record
 
 pytest.importorskip("ctranslate2", reason="needs ctranslate2: requirements.txt")
 
@@ -28,21 +21,21 @@ TEXTS = [
 ]
 
 
-def make(**changes):
-    torch.manual_seed(0)
+def make(seed=0, **changes):
+    torch.manual_seed(seed)
     tokenizer = Tokenizer.train(TEXTS * 3, 300)
     # More rows than tokens, and few positions.
     small = dict(vocab_size=304, d_model=16, d_ff=28, num_heads=4, num_layers=2)
     small |= dict(num_decoder_layers=3, max_length=60)
     model = Transformer(TransformerConfig.from_dict(small | changes)).eval()
-    with torch.no_grad():  # biases start at 0 and gains at 1, where a lost one would not show
+    with torch.no_grad():  # otherwise biases are 0 and gains 1
         for parameter in model.parameters():
             parameter += (0.3 if parameter.dim() == 1 else 0.1) * torch.randn_like(parameter)
     return Translator(model, tokenizer)
 
 
 def our_scores(translator, source, target):
-    """Log-probabilities of the tokens and EOS, the share of padding and begin given away."""
+    """Log-probabilities of the tokens and EOS, without the share of padding and BOS."""
     ids = [translator.tokenizer.encode(text) for text in (source, target)]
     inputs = torch.tensor([[*ids[0], 2]]), torch.tensor([[1, *ids[1]]])
     with torch.no_grad():
@@ -79,32 +72,23 @@ def test_theirs_computes_what_ours_computes(tmp_path, changes):
     assert theirs.translate(TEXTS, beam_size=1, max_length=8) == expected
 
 
-@pytest.mark.parametrize(
-    ("changes", "saying"),
-    [
-        (dict(d_k=4, d_v=6), "d_v must be as large as d_k, 4, for CTranslate2, got 6"),
-        (dict(d_v=6), "d_v must be as large as d_k, 4,"),
-    ],
-)
-def test_what_it_cannot_have_is_named(tmp_path, changes, saying):
-    with pytest.raises(ValueError, match=saying):
-        to_ctranslate2(make(**changes), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_other_bad_arguments_are_named(tmp_path):
+def test_what_it_cannot_have_is_refused_before_a_folder_is_written(tmp_path):
     ours = make()
-    with pytest.raises(ValueError, match="quantization must be one of .*, got 'int4'"):
-        to_ctranslate2(ours, tmp_path / "out", "int4")
     two = Translator(ours.model, ours.tokenizer, target_tokenizer=make().tokenizer)
-    with pytest.raises(ValueError, match="one joint tokenizer"):
-        to_ctranslate2(two, tmp_path / "out")
+    for translator, options, saying in (
+        (make(d_k=4, d_v=6), [], "d_v must be as large as d_k, 4, for CTranslate2, got 6"),
+        (make(d_v=6), [], "d_v must be as large as d_k, 4,"),
+        (ours, ["int4"], "quantization must be one of .*, got 'int4'"),
+        (two, [], "one joint tokenizer"),
+    ):
+        with pytest.raises(ValueError, match=saying):
+            to_ctranslate2(translator, tmp_path / "out", *options)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 def test_lengths_end_where_ours_end(tmp_path, positions):
-    """Nothing is cut in silence, and the longest sentence that ours takes is taken."""
+    """Nothing is truncated silently, and the longest sentence that ours takes is translated."""
     ours = make(positions=positions)
     to_ctranslate2(ours, tmp_path)
     theirs = CTranslate2Translator(tmp_path, threads=1)
@@ -116,26 +100,16 @@ def test_lengths_end_where_ours_end(tmp_path, positions):
             translator.translate(["a", longest + "0"])
 
 
-def test_more_than_1024_tokens_are_not_cut_in_silence(tmp_path):
-    ours = make(max_length=1100, sharing="none", norm="pre", positions="learned")
+def test_more_than_1024_tokens_are_not_truncated_silently(tmp_path):
+    text, options = "0" * 1030 + "It's the weather? " * 3, dict(beam_size=1, max_length=12)
+    long = dict(max_length=1100, sharing="none", norm="pre", positions="learned")
+    for ours in (make(seed, **long) for seed in range(20)):
+        if (expected := ours.translate(text, **options)) != ours.translate(text[:1024], **options):
+            break
     to_ctranslate2(ours, tmp_path)
     theirs = CTranslate2Translator(tmp_path, threads=1)
-    text = "0" * 1030 + "It's the weather? " * 3
-    options = dict(beam_size=1, max_length=12)
-    assert ours.translate(text, **options) != ours.translate(text[:1024], **options)
-    assert theirs.translate(text, **options) == ours.translate(text, **options)
-
-
-def test_rows_without_a_token_are_left_out(tmp_path):
-    ours = make(sharing="none", norm="pre")
-    source = torch.tensor([[*ours.tokenizer.encode(TEXTS[1]), 2]])
-    tokens = greedy_search(ours.model, source, 8)[0].tokens
-    ours.model.output.weight.data[302] = 2 * ours.model.output.weight[tokens[2]]
-    assert 302 in greedy_search(ours.model, source, 8)[0].tokens
-    to_ctranslate2(ours, tmp_path)
-    theirs = CTranslate2Translator(tmp_path, threads=1)
-    options = dict(beam_size=1, max_length=8)
-    assert theirs.translate(TEXTS[1], **options) == ours.translate(TEXTS[1], **options)
+    assert theirs.translate(text, **options) == expected
+    assert theirs.translate(text[:1024], **options) != expected
 
 
 @pytest.fixture(scope="module")
@@ -172,25 +146,3 @@ def test_int8_is_smaller_costs_little_and_leaves_ours_alone(tmp_path, shipped, p
         texts = CTranslate2Translator(tmp_path / name, threads=1).translate(pairs[0])
         scores[name] = bleu(texts, pairs[1]).score
     assert scores["int8"] > scores["whole"] - 1.0
-
-
-def test_the_record_is_of_the_shipped_model_and_says_what_int8_costs():
-    record = read_record(RUNS.parents[1] / "speed" / "export.json")
-    weights = (locate_pretrained("tatoeba-en-de") / "model.safetensors").read_bytes()
-    assert record["model"]["sha256"] == hashlib.sha256(weights).hexdigest()
-    searches = record["searches"]
-    for rows in searches.values():
-        assert abs(rows["int8"]["bleu"] - rows["ours"]["bleu"]) < 1.0
-    # What the docstring and the README say.
-    equal = [searches[name]["float32"]["equal"] for name in searches]
-    assert equal == [1000, 1000, 1000, 978] and record["pairs"] == 1000
-    assert {k: round(v) for k, v in record["megabytes"].items()} == dict(float32=25, int8=7)
-    usual = searches["beam 4, alpha 0.6 (gnmt)"]
-    assert round(usual["ours"]["bleu"] - usual["int8"]["bleu"], 1) == 0.1
-
-
-def test_the_folder_says_what_it_is(tmp_path):
-    to_ctranslate2(make(), tmp_path)
-    settings = json.loads((tmp_path / "config.json").read_text())
-    assert settings["decoder_start_token"] == "<bos>" and settings["eos_token"] == "<eos>"
-    assert settings["max_source_length"] == 60 and settings["max_target_length"] == 110

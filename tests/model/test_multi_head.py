@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
+from tests.model.small import draw
+from transformer.model.attention import (
+    MultiHeadAttention,
+    record_attention,
+    scaled_dot_product_attention,
+)
+from transformer.model.masks import causal_mask
 
 
 def make(*sizes, seed: int = 0, **options) -> MultiHeadAttention:
@@ -17,28 +23,27 @@ def make(*sizes, seed: int = 0, **options) -> MultiHeadAttention:
     return attention
 
 
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+def some_mask(*shape: int, seed: int) -> Tensor:
+    """Make a random mask in which no row is blind."""
+    mask = draw(*shape, seed=seed) > 0
+    mask[..., 0] = True
+    return mask
 
 
 def by_the_equations(attention: MultiHeadAttention, x: Tensor, memory: Tensor, mask=None) -> Tensor:
-    """Concat(head_1 .. head_h) W^O, with one small matrix a head and projection."""
-    matrices = attention.in_projection.weight.split(attention.sizes)
-    biases = [None] * 3
-    if attention.in_projection.bias is not None:
-        biases = attention.in_projection.bias.split(attention.sizes)
+    """Concat(head_1 .. head_h) W^O, with one small matrix per head and projection."""
+    layers = (attention.query_projection, attention.key_projection, attention.value_projection)
     heads = []
     for head in range(attention.num_heads):
         parts = []
-        for source, matrix, bias in zip((x, memory, memory), matrices, biases, strict=True):
-            size = len(matrix) // attention.num_heads
+        for source, layer in zip((x, memory, memory), layers, strict=True):
+            size = layer.out_features // attention.num_heads
             rows = slice(head * size, (head + 1) * size)
-            part = source @ matrix[rows].T
-            parts.append(part if bias is None else part + bias[rows])
+            part = source @ layer.weight[rows].T
+            parts.append(part if layer.bias is None else part + layer.bias[rows])
         mask_of_head = None if mask is None else mask[:, head]
         heads.append(scaled_dot_product_attention(*parts, mask_of_head, scale=attention.scale))
-    return attention.out_projection(torch.cat(heads, dim=-1))
+    return attention.output_projection(torch.cat(heads, dim=-1))
 
 
 @settings(deadline=None, derandomize=True, max_examples=50)
@@ -55,25 +60,13 @@ def test_equals_the_equations_for_any_sizes(sizes, d_k, d_v, bias, masked, scale
     batch, heads, length, memory_length = sizes
     attention = make(7, heads, d_k, d_v, bias=bias, scale=scale)
     x, memory = draw(batch, length, 7), draw(batch, memory_length, 7, seed=1)
-    mask = draw(batch, heads, length, memory_length, seed=2) > 0 if masked else None
+    mask = some_mask(batch, heads, length, memory_length, seed=2) if masked else None
     expected = by_the_equations(attention, x, memory, mask)
     torch.testing.assert_close(attention(x, memory, mask), expected)
-    own_mask = draw(batch, heads, length, length, seed=3) > 0 if masked else None
-    torch.testing.assert_close(
-        attention(x, mask=own_mask), by_the_equations(attention, x, x, own_mask)
-    )
-
-
-def test_one_head_with_identity_projections_is_equation_1():
-    attention = MultiHeadAttention(5, 1).double()
-    for part in attention.in_projection.weight.data.split(5):
-        part.copy_(torch.eye(5))
-    attention.out_projection.weight.data.copy_(torch.eye(5))
-    for layer in (attention.in_projection, attention.out_projection):
-        nn.init.zeros_(layer.bias)
-    x, memory = draw(2, 3, 5), draw(2, 4, 5, seed=1)
-    expected = scaled_dot_product_attention(x, memory, memory)
-    torch.testing.assert_close(attention(x, memory), expected)
+    own_mask = some_mask(batch, heads, length, length, seed=3) if masked else None
+    expected = by_the_equations(attention, x, x, own_mask)
+    torch.testing.assert_close(attention(x, mask=own_mask), expected)
+    torch.testing.assert_close(attention(x, is_causal=True), attention(x, mask=causal_mask(length)))
 
 
 @pytest.mark.parametrize("cross", [False, True])
@@ -81,86 +74,37 @@ def test_one_head_with_identity_projections_is_equation_1():
 def test_equals_torch(cross, bias):
     ours = make(12, 3, bias=bias)
     theirs = nn.MultiheadAttention(12, 3, bias=bias, batch_first=True).double()
-    theirs.in_proj_weight.data.copy_(ours.in_projection.weight)
-    theirs.out_proj.load_state_dict(ours.out_projection.state_dict())
+    inputs = (ours.query_projection, ours.key_projection, ours.value_projection)
+    theirs.in_proj_weight.data.copy_(torch.cat([layer.weight for layer in inputs]))
+    theirs.out_proj.load_state_dict(ours.output_projection.state_dict())
     if bias:
-        theirs.in_proj_bias.data.copy_(ours.in_projection.bias)
+        theirs.in_proj_bias.data.copy_(torch.cat([layer.bias for layer in inputs]))
     x = draw(2, 5, 12)
     memory = draw(2, 6, 12, seed=1) if cross else x
-    may = draw(2, 1, 5, memory.size(1), seed=2) > -0.5
-    may[..., 0] = True  # theirs gives NaN for a row that sees nothing
-    maps: list[Tensor] = []
-    mine = ours(x, memory if cross else None, may, maps)
+    may = some_mask(2, 1, 5, memory.size(1), seed=2)
+    with record_attention(ours) as recorded:
+        mine = ours(x, memory if cross else None, may)
     must_not = ~may.expand(2, 3, -1, -1).flatten(0, 1)  # their True means masked
     expected, weights = theirs(x, memory, memory, attn_mask=must_not, average_attn_weights=False)
     torch.testing.assert_close(mine, expected)
-    torch.testing.assert_close(maps[0], weights)
+    torch.testing.assert_close(recorded, {"": weights}, check_device=False)
     unmasked = theirs(x, memory, memory)[0]
     torch.testing.assert_close(ours(x, memory if cross else None), unmasked)
 
 
-def test_asking_for_weights_does_not_change_the_output():
-    attention = make(8, 2)
-    x = draw(2, 5, 8)
-    mask = draw(2, 1, 5, 5, seed=1) > 0
-    maps: list[Tensor] = []
-    torch.testing.assert_close(attention(x, mask=mask, maps=maps), attention(x, mask=mask))
-    assert len(maps) == 1 and maps[0].shape == (2, 2, 5, 5)
-    torch.testing.assert_close(maps[0].sum(-1), mask.any(-1).expand(2, 2, 5).double())
-
-
-@pytest.mark.parametrize("maps", [None, []])
-def test_a_position_that_may_see_nothing_gets_the_output_bias_alone(maps):
-    attention = make(8, 2)
-    x = draw(1, 4, 8).requires_grad_()
-    mask = torch.ones(4, 4, dtype=torch.bool)
-    mask[1] = False
-    output = attention(x, mask=mask, maps=maps)
-    assert torch.equal(output[0, 1], attention.out_projection.bias)
-    gradients = torch.autograd.grad(output.sin().sum(), [x, *attention.parameters()])
-    assert all(gradient.isfinite().all() for gradient in gradients)
-
-
-@pytest.mark.parametrize("sizes", [dict(), dict(d_k=3), dict(d_v=3)])
-def test_d_model_that_heads_do_not_divide(sizes):
+@pytest.mark.parametrize("given", [dict(), dict(d_v=5), dict(d_k=5)])
+def test_sizes_left_open_are_d_model_over_heads(given):
+    attention = make(12, 4, **given)
+    assert (attention.d_k, attention.d_v) == (given.get("d_k", 3), given.get("d_v", 3))
     with pytest.raises(ValueError, match="d_model=10, num_heads=4"):
-        MultiHeadAttention(10, 4, **sizes)
-    assert make(10, 4, 3, 2)(draw(1, 2, 10)).shape == (1, 2, 10)
+        MultiHeadAttention(10, 4, **given)
 
 
-def test_sizes_left_open_are_d_model_over_heads():
-    attention = make(12, 4)
-    assert (attention.d_k, attention.d_v) == (3, 3)
-    attention = make(12, 4, d_v=5)
-    assert (attention.d_k, attention.d_v) == (3, 5)
-    attention = make(12, 4, d_k=5)
-    assert (attention.d_k, attention.d_v) == (5, 3)
-
-
-@pytest.mark.parametrize("heads", [1, 2, 8])
-def test_number_of_heads_does_not_change_number_of_parameters(heads):
-    counts = [
-        sum(p.numel() for p in MultiHeadAttention(16, heads, bias=bias).parameters())
-        for bias in (False, True)
-    ]
-    assert counts == [4 * 16 * 16, 4 * 16 * 16 + 4 * 16]
-
-
-@pytest.mark.parametrize("with_maps", [False, True])
-def test_dropout_is_active_in_training_only(with_maps):
-    attention = make(8, 2, dropout=0.5)
-    x = draw(2, 5, 8)
-    plain = make(8, 2)(x)
-
-    def run() -> Tensor:
-        return attention(x, maps=[] if with_maps else None)
-
-    assert not torch.allclose(run(), run())
-    attention.eval()
-    torch.testing.assert_close(run(), plain)
-
-
-def test_attention_without_dropout_is_the_same_in_training():
-    attention = make(8, 2)
-    x = draw(2, 5, 8)
-    assert torch.equal(attention.train()(x), attention.eval()(x))
+def test_dropout_is_active_in_training_only():
+    attention, plain, x = make(8, 2, dropout=0.5), make(8, 2), draw(2, 5, 8)
+    assert not torch.allclose(attention(x), attention(x))
+    with record_attention(attention) as weights:
+        assert not torch.allclose(attention(x), attention(x))
+    torch.testing.assert_close(weights[""].sum(-1), torch.ones(2, 2, 5).double())  # before dropout
+    assert torch.equal(attention.eval()(x), plain(x))
+    assert torch.equal(plain.train()(x), plain.eval()(x))

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.model.small import make_batch, make_ids, make_model
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.transformer import Transformer
 
@@ -12,10 +13,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 
 
 def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention):
-    theirs.in_proj_weight.data.copy_(ours.in_projection.weight)
-    if ours.in_projection.bias is not None:
-        theirs.in_proj_bias.data.copy_(ours.in_projection.bias)
-    theirs.out_proj.load_state_dict(ours.out_projection.state_dict())
+    inputs = (ours.query_projection, ours.key_projection, ours.value_projection)
+    theirs.in_proj_weight.data.copy_(torch.cat([layer.weight for layer in inputs]))
+    theirs.in_proj_bias.data.copy_(torch.cat([layer.bias for layer in inputs]))
+    theirs.out_proj.load_state_dict(ours.output_projection.state_dict())
 
 
 def to_torch(model: Transformer) -> nn.Transformer:
@@ -51,7 +52,7 @@ def to_torch(model: Transformer) -> nn.Transformer:
             getattr(other, f"norm{number}").load_state_dict(norm.state_dict())
         other.linear1.load_state_dict(mine.feed_forward.hidden.state_dict())
         other.linear2.load_state_dict(mine.feed_forward.output.state_dict())
-    return theirs
+    return theirs.train()  # in eval mode they take another path; dropout is 0
 
 
 def their_logits(model: Transformer, theirs: nn.Transformer, source, target) -> torch.Tensor:
@@ -59,7 +60,7 @@ def their_logits(model: Transformer, theirs: nn.Transformer, source, target) -> 
     length = target.size(1)
     states = theirs(
         model.positions(model.embedding(source)),
-        model.target_positions(model._target_embedding(target)),
+        model.target_positions(model.embed_target(target)),
         tgt_mask=torch.ones(length, length, dtype=torch.bool).triu(1),  # their True = masked
         src_key_padding_mask=source == 0,
         tgt_key_padding_mask=target == 0,
@@ -78,45 +79,36 @@ def their_logits(model: Transformer, theirs: nn.Transformer, source, target) -> 
         dict(sharing="target", positions="sinusoidal-t2t", num_heads=2),
     ],
 )
-def test_logits_and_gradients_equal_torch(make_model, make_ids, norm, changes):
-    model = make_model(norm=norm, dropout=0.0, **changes)
-    theirs = to_torch(model).train()  # in eval mode they take another path; dropout is 0
-    source = make_ids(7, 4, 1)
-    target = make_ids(5, 6, 2, seed=1, bos=True)
-    real = target != 0
-    ours = model.train()(source, target)[real]
-    expected = their_logits(model, theirs, source, target)[real]
+def test_logits_and_gradients_equal_torch(norm, changes):
+    model = make_model(norm=norm, dropout=0.0, **changes).train()
+    theirs = to_torch(model)
+    source, target = make_ids(7, 4, 1), make_ids(5, 6, 2, seed=1, bos=True)
+    ours = model(source, target)[target != 0]
+    expected = their_logits(model, theirs, source, target)[target != 0]
     torch.testing.assert_close(ours, expected)
 
     first, last = model.encoder[0].self_attention, model.decoder[-1].feed_forward
-    mine = torch.autograd.grad(
-        ours.sin().sum(), [first.in_projection.weight, last.hidden.weight, model.embedding.weight]
-    )
+    inputs = (first.query_projection, first.key_projection, first.value_projection)
+    weights = [layer.weight for layer in (*inputs, last.hidden, model.embedding)]
+    *parts, hidden, embedding = torch.autograd.grad(ours.sin().sum(), weights)
+    their_first, their_last = theirs.encoder.layers[0].self_attn, theirs.decoder.layers[-1]
     # Their embedded inputs come from our matrix, so its gradient can be compared as well.
-    other = torch.autograd.grad(
-        expected.sin().sum(),
-        [
-            theirs.encoder.layers[0].self_attn.in_proj_weight,
-            theirs.decoder.layers[-1].linear1.weight,
-            model.embedding.weight,
-        ],
-    )
-    torch.testing.assert_close(mine, other)
+    others = [their_first.in_proj_weight, their_last.linear1.weight, model.embedding.weight]
+    gradients = torch.autograd.grad(expected.sin().sum(), others)
+    torch.testing.assert_close((torch.cat(parts), hidden, embedding), gradients)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_single_precision_equals_torch(make_model, make_ids, norm):
+def test_single_precision_equals_torch(norm):
     model = make_model(norm=norm, dtype=torch.float32)
-    theirs = to_torch(model).train()
     source, target = make_ids(7, 7), make_ids(6, 6, seed=1, bos=True)
-    expected = their_logits(model, theirs, source, target)
+    expected = their_logits(model, to_torch(model), source, target)
     torch.testing.assert_close(model(source, target), expected, atol=2e-5, rtol=1e-4)
 
 
-def test_their_extra_norms_do_change_the_result(make_model, make_ids):
+def test_their_extra_norms_do_change_the_result():
     """The comparison above would notice a final norm in our post-norm stacks."""
-    model = make_model()
-    theirs = to_torch(model).train()
-    source, target = make_ids(4), make_ids(3, seed=1, bos=True)
+    model, (source, target) = make_model(), make_batch()
+    theirs = to_torch(model)
     theirs.decoder.norm = nn.LayerNorm(16).double()
     assert not torch.allclose(their_logits(model, theirs, source, target), model(source, target))

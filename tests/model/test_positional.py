@@ -1,4 +1,4 @@
-"""Positions: the paper's sinusoids, those of its code, and learned ones."""
+"""Positions: the paper's sinusoids, those of its code, learned ones, and rotary ones."""
 
 import math
 
@@ -7,8 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.model.small import draw
 from transformer.model.positional import (
     LearnedPositionalEmbedding,
+    RotaryPositions,
     SinusoidalPositionalEncoding,
     sinusoidal_table,
 )
@@ -18,29 +20,15 @@ def close(actual: torch.Tensor, expected: list[float], tolerance: float = 1e-6):
     torch.testing.assert_close(actual, torch.tensor(expected), atol=tolerance, rtol=0)
 
 
-def test_paper_layout_with_four_columns():
-    close(
-        sinusoidal_table(4, 4).flatten(),
-        [0, 1, 0, 1]
-        + [0.841471, 0.540302, 0.010000, 0.999950]
-        + [0.909297, -0.416147, 0.019999, 0.999800]
-        + [0.141120, -0.989992, 0.029996, 0.999550],
-    )
-
-
-def test_paper_layout_with_512_columns():
-    table = sinusoidal_table(11, 512)
-    close(table[1, :6], [0.841471, 0.540302, 0.821856, 0.569695, 0.801962, 0.597375])
-    close(table[1, -2:], [0.00010366, 0.99999999], 1e-8)
-    close(table[2, :4], [0.909297, -0.416147, 0.936415, -0.350895])
-    close(table[10, :4], [-0.544021, -0.839072, -0.220023, -0.975495])
-
-
-def test_t2t_layout_puts_sines_before_cosines_and_ends_at_10000():
+def test_known_values_of_both_layouts():
+    close(sinusoidal_table(2, 4).flatten(), [0, 1, 0, 1, 0.841471, 0.540302, 0.010000, 0.999950])
+    close(sinusoidal_table(2, 512)[1, -2:], [0.00010366, 0.99999999], 1e-8)
     close(sinusoidal_table(2, 4, "t2t")[1], [0.841471, 0.000100, 0.540302, 1.000000])
     row = sinusoidal_table(2, 512, "t2t")[1]
     close(row[:3], [0.841471, 0.821779, 0.801805])
     close(row[255:258], [0.0001, 0.540302, 0.569807])
+    odd = sinusoidal_table(5, 7, "t2t")
+    assert torch.equal(odd[:, :-1], sinusoidal_table(5, 6, "t2t")) and not odd[:, -1].any()
 
 
 @settings(deadline=None, derandomize=True, max_examples=25)
@@ -52,27 +40,6 @@ def test_paper_layout_is_the_formula(position, length, d_model):
         angle = position / 10_000 ** (2 * (column // 2) / d_model)
         expected = math.cos(angle) if column % 2 else math.sin(angle)
         assert abs(table[position, column].item() - expected) < 1e-6
-
-
-@pytest.mark.parametrize("layout", ["paper", "t2t"])
-def test_norm_and_products_depend_on_the_distance_alone(layout):
-    table = sinusoidal_table(1000, 512, layout).double()
-    torch.testing.assert_close(
-        table.norm(dim=1), torch.full((1000,), 16.0).double(), atol=1e-5, rtol=0
-    )
-    products = table @ table.T
-    for distance in (1, 7, 100):
-        assert products.diagonal(distance).std() < 1e-4
-
-
-def test_products_of_the_paper_layout():
-    table = sinusoidal_table(600, 512)
-    expected = {0: 256, 1: 249.102, 2: 231.734, 5: 189.597, 10: 173.790, 50: 131.091, 100: 111.950}
-    for start in (0, 37, 499):
-        for distance, product in expected.items():
-            assert (table[start] @ table[start + distance]).item() == pytest.approx(
-                product, abs=2e-3
-            )
 
 
 @pytest.mark.parametrize("shift", [1, 10, 300])
@@ -87,60 +54,24 @@ def test_a_shift_is_a_rotation_of_each_pair(shift):
     torch.testing.assert_close(rotated, pairs[shift:], atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("d_model", [1, 3, 7])
-def test_odd_widths_end_in_a_sine_without_its_cosine(d_model):
-    last = sinusoidal_table(5, d_model)[:, -1]
-    rate = 10_000 ** -((d_model - 1) / d_model)
-    close(last, [math.sin(position * rate) for position in range(5)])
-
-
-@pytest.mark.parametrize("d_model", [1, 3, 7])
-def test_odd_widths_end_in_zeros_in_the_t2t_layout(d_model):
-    table = sinusoidal_table(5, d_model, "t2t")
-    assert torch.equal(table[:, :-1], sinusoidal_table(5, d_model - 1, "t2t"))
-    assert (table[:, -1] == 0).all()
-
-
-def test_two_columns_in_the_t2t_layout():
-    close(sinusoidal_table(2, 2, "t2t")[1], [math.sin(1), math.cos(1)])
-
-
-def test_unknown_layout(unchecked):
-    with pytest.raises(ValueError, match="layout"):
-        sinusoidal_table(3, 4, "halves")
-
-
-def test_the_table_grows_when_a_longer_sequence_comes():
-    encoding = SinusoidalPositionalEncoding(6, length=4)
-    x = torch.randn(2, 11, 6)
-    torch.testing.assert_close(encoding(x), x + sinusoidal_table(11, 6))
-    torch.testing.assert_close(encoding(x[:, :3]), x[:, :3] + sinusoidal_table(3, 6))
-    torch.testing.assert_close(
-        encoding(x[:, :1], start=50), x[:, :1] + sinusoidal_table(51, 6)[50:]
-    )
+@pytest.mark.parametrize("layout", ["paper", "t2t"])
+def test_the_table_grows_when_a_longer_sequence_comes(layout):
+    encoding = SinusoidalPositionalEncoding(6, length=4, layout=layout)
+    x, table = torch.randn(2, 11, 6), sinusoidal_table(51, 6, layout)
+    torch.testing.assert_close(encoding(x), x + table[:11])
+    torch.testing.assert_close(encoding(x[:, :3]), x[:, :3] + table[:3])
+    torch.testing.assert_close(encoding(x[:, :1], start=50), x[:, :1] + table[50:])
     assert encoding.state_dict() == {} and not list(encoding.parameters())
 
 
-def test_the_table_grows_in_its_own_layout():
-    encoding = SinusoidalPositionalEncoding(6, length=2, layout="t2t")
-    zeros = torch.zeros(1, 9, 6)
-    torch.testing.assert_close(encoding(zeros)[0], sinusoidal_table(9, 6, "t2t"))
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
-def test_positions_keep_the_type_of_the_embeddings(dtype):
-    x = torch.zeros(1, 5, 4, dtype=dtype)
-    for module in (SinusoidalPositionalEncoding(4, 3), LearnedPositionalEmbedding(4, 8)):
-        assert module(x).dtype == dtype
-
-
-def test_start_moves_both_kinds():
-    x = torch.randn(2, 6, 4)
-    for module in (SinusoidalPositionalEncoding(4, 9), LearnedPositionalEmbedding(4, 9)):
-        whole = module(x)
-        for position in range(6):
-            step = module(x[:, position : position + 1], start=position)
-            assert torch.equal(step, whole[:, position : position + 1])
+@pytest.mark.parametrize("kind", [SinusoidalPositionalEncoding, LearnedPositionalEmbedding])
+def test_start_and_number_types(kind):
+    x, module = torch.randn(2, 6, 4), kind(4, 9)
+    for position in range(6):
+        step = module(x[:, position : position + 1], start=position)
+        assert torch.equal(step, module(x)[:, position : position + 1])
+    for dtype in (torch.float64, torch.bfloat16, torch.float16):
+        assert module(x.to(dtype)).dtype == dtype
 
 
 def test_learned_positions_are_a_table_that_is_trained():
@@ -150,11 +81,26 @@ def test_learned_positions_are_a_table_that_is_trained():
     learned(x).sum().backward()
     gradient = learned.embedding.weight.grad
     assert (gradient[:5] == 3).all() and (gradient[5:] == 0).all()
+    for length, start in [(9, 0), (1, 8), (3, 6)]:
+        with pytest.raises(ValueError, match="8 learned"):
+            learned(torch.zeros(1, length, 4), start=start)
 
 
-@pytest.mark.parametrize("length, start", [(9, 0), (1, 8), (3, 6)])
-def test_learned_positions_end_with_a_clear_error(length, start):
-    learned = LearnedPositionalEmbedding(4, 8)
-    with pytest.raises(ValueError, match="only 8 were learned"):
-        learned(torch.zeros(1, length, 4), start=start)
-    assert learned(torch.zeros(1, 8, 4)).shape == (1, 8, 4)
+@settings(deadline=None, derandomize=True, max_examples=25)
+@given(st.integers(0, 900), st.integers(0, 900), st.integers(0, 1500), st.integers(1, 6))
+def test_the_product_of_rotated_vectors_depends_on_the_distance_alone(i, j, shift, pairs):
+    rotary = RotaryPositions(2 * pairs).double()
+    query, key = draw(2, 1, 2 * pairs, seed=i + j)
+    here = (rotary(query, i) * rotary(key, j)).sum()
+    there = (rotary(query, i + shift) * rotary(key, j + shift)).sum()
+    torch.testing.assert_close(here, there, atol=1e-3, rtol=0)  # the table holds float32 sines
+    torch.testing.assert_close(rotary(query, i).norm(), query.norm(), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("prepared", [2, 200])
+def test_a_rotated_vector_is_the_complex_product(prepared):
+    rotary, x = RotaryPositions(6, prepared), torch.randn(2, 5, 6)
+    angles = torch.arange(3, 8)[:, None] * 10_000.0 ** (-torch.arange(0, 6, 2) / 6)
+    factors = torch.polar(torch.ones_like(angles), angles)
+    rotated = torch.view_as_complex(x.unflatten(-1, (3, 2))) * factors
+    torch.testing.assert_close(rotary(x, start=3), torch.view_as_real(rotated).flatten(-2))

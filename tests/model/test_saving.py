@@ -1,7 +1,8 @@
-"""Saving and loading: safetensors and JSON, and nothing else."""
+"""Saving and loading: safetensors and JSON, and nothing else; old weights too."""
 
 import json
 import pickle
+from pathlib import Path
 
 import huggingface_hub.hub_mixin
 import pytest
@@ -9,68 +10,98 @@ import torch
 from huggingface_hub.errors import EntryNotFoundError
 from safetensors.torch import load_file, save_file
 
-from transformer.model.config import TransformerConfig
+import transformer
+from tests.model.small import make_config, make_ids, make_model
+from transformer.model import hub
 from transformer.model.transformer import Transformer
+
+SHIPPED = Path(transformer.__file__).parent / "pretrained/tatoeba-en-de"
+VARIANTS = [
+    dict(),
+    dict(sharing="target", norm="pre", positions="sinusoidal-t2t"),
+    dict(sharing="none", positions="learned", d_k=3, d_v=5, attention_bias=False),
+    dict(attention_scale=0.5, max_length=2, activation="gelu", pad_id=3, dropout=0.25),
+    dict(num_kv_heads=2, d_k=6, d_v=5, positions="rotary", activation="swiglu"),
+]
 
 
 class Bomb:
-    """A pickle that does something when it is opened."""
+    """A pickle that ends the program when it is opened."""
 
     def __reduce__(self):
         return (exec, ("raise SystemExit('a pickle was opened')",))
 
 
 @pytest.fixture
-def saved(make_model, tmp_path):
-    """Without checksums, as of another program, so that the tests can edit the files."""
+def saved(tmp_path):
+    """Save a model without checksums, as other programs do, so that the tests can edit it."""
     make_model(dtype=torch.float32).save_pretrained(tmp_path)
     (tmp_path / "checksums.json").unlink()
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        dict(),
-        dict(sharing="target", norm="pre", positions="sinusoidal-t2t"),
-        dict(sharing="none", positions="learned", d_k=3, d_v=5, attention_bias=False),
-        dict(attention_scale=0.5, max_length=2, activation="gelu", pad_id=3, dropout=0.25),
-    ],
-)
-def test_round_trip(make_model, make_ids, tmp_path, changes):
+def fused(model: Transformer) -> dict[str, torch.Tensor]:
+    """Write the weights as earlier versions did: W^Q, W^K and W^V one below the other."""
+    weights = {}
+    for name, weight in model.state_dict().items():
+        head, projection, kind = name.rpartition("_projection.")
+        if head.endswith(".query"):
+            others = [name.replace("query_", f"{part}_") for part in ("key", "value")]
+            parts = [weight, *(model.state_dict()[other] for other in others)]
+            weights[f"{head.removesuffix('query')}in_projection.{kind}"] = torch.cat(parts)
+        elif not projection or head.endswith(".output"):
+            weights[name.replace(".output_projection.", ".out_projection.")] = weight
+    return weights
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_round_trip(tmp_path, changes):
     model = make_model(dtype=torch.float32, **changes)
     model.save_pretrained(tmp_path / "model")
     loaded = Transformer.from_pretrained(tmp_path / "model")
-    assert loaded.config == model.config and isinstance(loaded.config, TransformerConfig)
-    assert loaded.state_dict().keys() == model.state_dict().keys()
-    for name, value in model.state_dict().items():
-        assert torch.equal(loaded.state_dict()[name], value)
-    source, target = make_ids(2, 2), make_ids(2, 2, seed=1)
-    assert not loaded.training
-    assert torch.equal(loaded(source, target), model(source, target))
+    assert loaded.config == model.config and not loaded.training
+    torch.testing.assert_close(loaded.state_dict(), model.state_dict(), rtol=0, atol=0)
     assert loaded.num_parameters() == model.num_parameters()
+    source, target = make_ids(2, 2), make_ids(2, 2, seed=1)
+    assert torch.equal(loaded(source, target), model(source, target))
 
 
-def test_what_is_written(saved, make_config):
-    names = {path.name for path in saved.iterdir()}
-    assert (
-        {"config.json", "model.safetensors"}
-        <= names
-        <= {"config.json", "model.safetensors", "README.md"}
-    )
-    values = json.loads((saved / "config.json").read_text())
-    assert values == make_config().to_dict()
+def test_written_files(saved):
+    names = {"config.json", "model.safetensors", "README.md"}
+    assert {path.name for path in saved.iterdir()} <= names
+    assert json.loads((saved / "config.json").read_text()) == make_config().to_dict()
     weights = load_file(saved / "model.safetensors")
-    assert "embedding.weight" in weights  # shared, hence there once
-    assert (
-        sum(value.numel() for value in weights.values())
-        == Transformer(make_config()).num_parameters()
-    )
-
-
-def test_a_loaded_model_still_shares_its_matrix(saved):
     model = Transformer.from_pretrained(saved)
+    assert sum(value.numel() for value in weights.values()) == model.num_parameters()
     assert model.output_weight is model.embedding.weight
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_weights_of_earlier_versions_load(changes):
+    model, other = make_model(**changes), make_model(seed=1, **changes)
+    old = fused(model)
+    assert "encoder.0.self_attention.in_projection.weight" in old
+    assert not [name for name in old if "query" in name or "output_projection" in name]
+    other.load_state_dict(old)
+    torch.testing.assert_close(other.state_dict(), model.state_dict(), rtol=0, atol=0)
+    for name in ("decoder.1.cross_attention.in_projection.weight", "embedding.weight"):
+        with pytest.raises(RuntimeError, match="cross_attention.query|embedding"):
+            other.load_state_dict({key: value for key, value in old.items() if key != name})
+        with pytest.raises(RuntimeError):
+            other.load_state_dict(old | {name: old[name][1:]})
+
+
+def test_shipped_weights_are_of_an_earlier_version_and_load():
+    weights = load_file(SHIPPED / "model.safetensors")
+    model = Transformer.from_pretrained(SHIPPED)
+    attention = model.decoder[0].cross_attention
+    parts = (attention.query_projection, attention.key_projection, attention.value_projection)
+    for kind in ("weight", "bias"):
+        whole = weights[f"decoder.0.cross_attention.in_projection.{kind}"].float()
+        assert torch.equal(torch.cat([getattr(part, kind) for part in parts]), whole)
+    assert model.num_parameters() == sum(weight.numel() for weight in weights.values())
+    kinds = {weight.dtype for weight in weights.values()}, {p.dtype for p in model.parameters()}
+    assert kinds == ({torch.float16}, {torch.float32})
 
 
 @pytest.mark.parametrize("damage", ["short", "empty", "noise"])
@@ -82,20 +113,21 @@ def test_a_damaged_file(saved, damage):
         Transformer.from_pretrained(saved)
 
 
+@pytest.mark.parametrize("old", [False, True])
 @pytest.mark.parametrize(
     "changes, named",
     [
         (dict(d_ff=29), "size mismatch"),
-        (dict(vocab_size=20), "size mismatch"),
         (dict(num_layers=3), r"encoder\.2\."),
         (dict(num_layers=1), r"encoder\.1\."),
         (dict(sharing="none"), r"output\.weight"),
         (dict(norm="pre"), r"encoder_norm"),
     ],
 )
-def test_weights_of_another_configuration(saved, make_config, changes, named):
-    config = make_config(**changes)
-    (saved / "config.json").write_text(json.dumps(config.to_dict()))
+def test_weights_of_another_configuration(saved, changes, named, old):
+    (saved / "config.json").write_text(json.dumps(make_config(**changes).to_dict()))
+    if old:
+        save_file(fused(make_model(dtype=torch.float32)), saved / "model.safetensors")
     with pytest.raises(ValueError, match=f"do not fit.*{named}") as caught:
         Transformer.from_pretrained(saved)
     assert "\n" not in str(caught.value)
@@ -113,37 +145,19 @@ def test_a_missing_and_an_unknown_weight(saved):
         Transformer.from_pretrained(saved)
 
 
-def test_no_weights_at_all(saved):
-    (saved / "model.safetensors").unlink()
-    with pytest.raises(FileNotFoundError):
-        Transformer.from_pretrained(saved)
-
-
-def test_a_pickle_in_the_folder_is_not_opened(saved):
+def test_no_pickle_is_opened(saved, monkeypatch):
+    """The Hub's mixin falls back to a pickle where there are no safetensors."""
     (saved / "model.safetensors").unlink()
     (saved / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(FileNotFoundError):
         Transformer.from_pretrained(saved)
 
-
-def test_a_pickle_on_the_hub_is_not_opened(saved, make_model, monkeypatch):
-    """The mixin falls back to a pickle when a repository has no safetensors."""
-    torch.save(make_model(dtype=torch.float32).state_dict(), saved / "pytorch_model.bin")
-
     def download(repo_id: str, filename: str, **_) -> str:
-        if filename == "model.safetensors":
+        if not (saved / filename).exists():
             raise EntryNotFoundError("no such file")
         return str(saved / filename)
 
-    monkeypatch.setattr(huggingface_hub.hub_mixin, "hf_hub_download", download)
+    for module in (huggingface_hub.hub_mixin, hub):
+        monkeypatch.setattr(module, "hf_hub_download", download)
     with pytest.raises(ValueError, match="safetensors"):
         Transformer.from_pretrained("someone/something")
-
-
-def test_half_precision_weights_are_read_into_single_precision(saved):
-    path = saved / "model.safetensors"
-    halves = {name: value.half() for name, value in load_file(path).items()}
-    save_file(halves, path)
-    model = Transformer.from_pretrained(saved)
-    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
-    assert torch.equal(model.embedding.weight, halves["embedding.weight"].float())

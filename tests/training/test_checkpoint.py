@@ -1,7 +1,7 @@
-"""Files are whole or not there, hold what was put in, and run no code."""
+"""Files are complete or absent, hold what was saved, and run no code."""
 
 import os
-import pickle
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,6 @@ from tiny_training import VOCAB_SIZE, make_model, weights_of
 from transformer.data.tokenizer import Tokenizer
 from transformer.training.checkpoint import (
     average_checkpoints,
-    get_random_state,
     load_pretrained,
     load_state,
     load_weights,
@@ -20,8 +19,6 @@ from transformer.training.checkpoint import (
     save_pretrained,
     save_state,
     save_weights,
-    set_random_state,
-    write_atomically,
 )
 
 
@@ -65,14 +62,8 @@ def test_a_mean_needs_files_of_one_model(tmp_path):
             average_checkpoints([tmp_path / "1", tmp_path / "2"])
 
 
-@pytest.mark.parametrize("load", [load_weights, load_state])
-def test_a_file_that_is_not_there(tmp_path, load):
-    with pytest.raises(FileNotFoundError, match="nothing"):
-        load(tmp_path / "nothing")
-
-
 @pytest.mark.parametrize("load, save", [(load_weights, save_weights), (load_state, save_state)])
-@pytest.mark.parametrize("damage", ["cut", "empty", "text", "zeros at the start"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "zeros at the start"])
 def test_a_damaged_file(tmp_path, load, save, damage):
     path = tmp_path / "file"
     save({"a": torch.randn(1000)}, path)
@@ -80,7 +71,6 @@ def test_a_damaged_file(tmp_path, load, save, damage):
     content = {
         "cut": whole[:-50],
         "empty": b"",
-        "text": b"hello",
         "zeros at the start": bytes(100) + whole[100:],
     }
     path.write_bytes(content[damage])
@@ -97,19 +87,22 @@ class Malicious:
         return os.mkdir, (str(self.victim),)
 
 
-@pytest.mark.parametrize("form", ["torch", "pickle"])
-def test_no_code_in_a_state_is_run(tmp_path, form):
+def test_no_code_in_a_state_is_run(tmp_path):
     victim, path = tmp_path / "victim", tmp_path / "state.pt"
-    if form == "torch":
-        torch.save({"config": Malicious(victim)}, path)
-    else:
-        path.write_bytes(pickle.dumps(Malicious(victim)))
+    torch.save({"config": Malicious(victim)}, path)
     with pytest.raises(ValueError, match="state.pt is not a whole checkpoint"):
         load_state(path)
     assert not victim.exists()
-    if form == "torch":  # the file would do harm if it were trusted
-        torch.load(path, weights_only=False)
-        assert victim.exists()
+    torch.load(path, weights_only=False)  # the file is harmful if it is trusted
+    assert victim.exists()
+
+
+def test_an_archive_that_unpacks_to_more_than_its_size_is_refused(tmp_path):
+    path = tmp_path / "state.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(50_000_000))
+    with pytest.raises(ValueError, match="claims to hold more"):
+        load_state(path)
 
 
 @pytest.mark.parametrize("save", [save_weights, save_state])
@@ -125,39 +118,12 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, limit_file_size, save):
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_file_in_place_of_a_folder(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="cannot write .*state.pt: "):
-        save_state({}, tmp_path / "file/state.pt")
-
-
-def test_whatever_goes_wrong_nothing_is_left(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("old")
-
-    def write(temporary: Path):
-        temporary.write_text("half")
-        assert path.read_text() == "old"
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(path, write)
-    assert path.read_text() == "old" and os.listdir(tmp_path) == ["file"]
-
-
 def test_only_unfinished_files_are_removed(tmp_path):
     for name in (".state.pt.1.tmp", "state.pt", "notes.tmp", ".hidden"):
         (tmp_path / name).write_text("")
     remove_unfinished(tmp_path)
     assert sorted(os.listdir(tmp_path)) == [".hidden", "notes.tmp", "state.pt"]
     remove_unfinished(tmp_path / "not there")
-
-
-def test_random_numbers_go_on_where_they_were():
-    state = get_random_state(torch.device("cpu"))
-    drawn = torch.rand(3)
-    set_random_state(state, torch.device("cpu"))
-    assert torch.equal(torch.rand(3), drawn)
 
 
 # ---------------------------------------------------------------------- models to give away
@@ -194,14 +160,7 @@ def test_a_pretrained_folder_comes_back(tmp_path, model, tokenizer, half):
     assert {w.dtype for w in stored} == {torch.float16 if half else torch.float32}
 
 
-def test_a_model_card_that_somebody_wrote_stays(tmp_path, model, tokenizer):
-    (tmp_path / "README.md").write_text("my card")
-    save_pretrained(model, tokenizer, tmp_path)
-    assert (tmp_path / "README.md").read_text() == "my card"
-
-
 def test_model_and_tokenizer_must_agree(tmp_path, tokenizer):
-    assert tokenizer.vocab_size != VOCAB_SIZE
     with pytest.raises(ValueError, match=f"{tokenizer.vocab_size} tokens, the model {VOCAB_SIZE}"):
         save_pretrained(make_model(), tokenizer, tmp_path / "model")
     assert not (tmp_path / "model").exists()
@@ -221,7 +180,7 @@ def test_a_full_disk_leaves_the_old_model(tmp_path, model, tokenizer, limit_file
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
-def test_a_folder_that_lacks_a_file_or_holds_a_damaged_one(tmp_path, model, tokenizer, name):
+def test_a_missing_or_damaged_file_is_refused(tmp_path, model, tokenizer, name):
     save_pretrained(model, tokenizer, tmp_path)
     file = tmp_path / name
     file.write_bytes(file.read_bytes()[:20])

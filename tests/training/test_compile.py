@@ -1,8 +1,6 @@
-"""Compiled layers take batches of every shape with the graphs that the first batches made.
+"""Compiled layers process batches of new shapes without compiling again.
 
-PyTorch compiles what it sees for the sizes that it sees. Where it is not told that sizes change, it
-compiles again for each new shape, a minute each, and gives up after a few. Counting happens in a
-process of its own: the checks of shapes that the tests switch on would be compiled too.
+Counting runs in a process of its own: the shape checks of the tests would be compiled, too.
 """
 
 import json
@@ -18,14 +16,14 @@ from tiny_training import VOCAB_SIZE, make_model, make_trainer
 from transformer.data.batching import Batch
 
 ROOT = Path(__file__).parents[2]
-# Sentences, source length, target length. In the first, all sizes happen to be equal; every other
-# one is half padding.
+# Sentences, source length, target length. In the first, all sizes are equal; every other one is
+# half padding.
 FIRST = [(6, 6, 6), (5, 8, 9), (4, 7, 9), (6, 12, 7)]
 LATER = [(9, 3, 5), (3, 12, 11), (5, 5, 8), (8, 4, 4), (3, 4, 17), (7, 19, 2), (2, 9, 3), (4, 6, 6)]
 
 
 def batch_of(sentences: int, source: int, target: int, padded: bool) -> Batch:
-    """Random tokens; one row of each side has all of its length."""
+    """Make random tokens; one row of each side has the full length."""
     rows = torch.arange(sentences)[:, None]
 
     def side(length: int) -> tuple[torch.Tensor, int]:
@@ -39,7 +37,7 @@ def batch_of(sentences: int, source: int, target: int, padded: bool) -> Batch:
 
 
 def train(folder: Path, **changes) -> dict[str, list]:
-    """Take a step on each shape: its loss, and how many graphs there are after it."""
+    """Take a step on each shape; return its loss and the number of graphs after it."""
     from torch._dynamo.utils import counters
 
     trainer = make_trainer(folder, make_model(num_layers=2, dropout=0.0), **changes)
@@ -54,7 +52,7 @@ def train(folder: Path, **changes) -> dict[str, list]:
 
 
 def measure(folder: Path, device: str) -> dict[str, dict]:
-    if device == "cpu":  # the C++ compiler takes half a minute, and decides nothing about sizes
+    if device == "cpu":  # the C++ compiler takes half a minute, and does not matter here
         compile_layer = torch.nn.Module.compile
         torch.nn.Module.compile = lambda layer, **how: compile_layer(
             layer, **dict(backend="aot_eager") | how
@@ -87,8 +85,8 @@ def test_new_shapes_compile_nothing_new(tmp_path, device):
     assert plain["graphs"] == [0] * len(FIRST + LATER)
     warm, *later = compiled["graphs"][len(FIRST) - 1 :]
     assert compiled["graphs"][0] >= 2 and later == [warm] * len(LATER)
-    # Sizes that happen to be equal are taken for one size until they differ. But layers of a kind
-    # share their graphs (since PyTorch 2.5), so that its limit of eight for each is far.
+    # Equal sizes are treated as one until they differ. Layers of a kind share their graphs since
+    # PyTorch 2.5, so that its limit of eight graphs is not reached.
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     assert warm <= (8 if version >= (2, 5) else 16)
     assert compiled["breaks"] == []

@@ -1,7 +1,8 @@
-"""The curve: whole lines, none twice, and TensorBoard when it is there."""
+"""The curve: complete lines, none twice, and TensorBoard if installed."""
 
-import builtins
 import importlib.util
+import json
+import sys
 
 import pytest
 
@@ -18,7 +19,7 @@ def test_lines_come_back(tmp_path):
 
 
 @pytest.mark.parametrize("rest", ["", '{"step": 5, "lo', '{"step": 5, "loss": 1.0}'])
-def test_what_came_after_the_checkpoint_is_forgotten(tmp_path, rest):
+def test_lines_after_the_checkpoint_are_dropped(tmp_path, rest):
     curve = Curve(tmp_path)
     for step in range(1, 5):
         curve.write(step, loss=1.0)
@@ -31,21 +32,24 @@ def test_what_came_after_the_checkpoint_is_forgotten(tmp_path, rest):
     assert [line["step"] for line in lines] == [1, 2, 3, 4] and lines[-1]["loss"] == 9.0
 
 
-def test_a_new_run_starts_with_an_empty_curve(tmp_path):
-    (tmp_path / "curve.jsonl").write_text('{"step": 1}\n')
-    Curve(tmp_path)
-    assert read_curve(tmp_path / "curve.jsonl") == []
+def test_a_damaged_line_affects_no_other(tmp_path):
+    lines = [json.dumps(dict(step=i, loss=i / 2)).encode() for i in range(5)]
+    path = tmp_path / "curve.jsonl"
+    for damage in [
+        b'{"step": 1, "lo\xff',
+        b"[1]",
+        b"7",
+        b'{"loss": 1}',
+        b'{"step": "x"}',
+        b"[" * 10**5,
+    ]:
+        path.write_bytes(b"\n".join([*lines[:2], damage, *lines[3:]]) + b'\n{"step": 9')
+        Curve(tmp_path, step=3).write(4, loss=2.0)
+        assert [line["step"] for line in read_curve(path)] == [0, 1, 3, 4]
 
 
 def test_without_tensorboard_the_message_says_what_to_install(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def missing(name, *rest):
-        if name.startswith(("tensorboard", "torch.utils.tensorboard")):
-            raise ModuleNotFoundError("No module named 'tensorboard'")
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'transformer-book\[tensorboard\]'"):
         Curve(tmp_path, tensorboard=True)
 

@@ -1,85 +1,133 @@
-"""Kill -9 in real processes: nothing that was saved is lost, and the end is the same."""
+"""Kill -9 in real processes: nothing that was saved is lost, and the end is the same.
 
-import json
+As a script, this trains in children that kill themselves at a given call.
+"""
+
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import KILLS, LONG, long_trainer, weights_of
+from tiny_training import at_step, make_pairs, make_trainer, weights_of
 
+from transformer.training import checkpoint
 from transformer.training.checkpoint import load_state, load_weights
 from transformer.training.curve import read_curve
 
 ROOT = Path(__file__).parents[2]
 
+# Accumulation makes steps reach from one epoch into the next.
+RUN = dict(max_steps=20, save_every=5, accumulate=3, validate_every=7, keep_last=3)
+
+# Which call of which function is the last, and the step from which the run then resumes.
+# os.replace renames the curve at the start; then, per checkpoint, weights and states.
+MOMENTS = {
+    "half of the weights written": ((checkpoint, "save_file", 3), 5),
+    "half of the state written": ((torch, "save", 2), 5),
+    "before the curve is renamed": ((os, "replace", 1), 0),
+    "before the first state is renamed": ((os, "replace", 3), 0),
+    "before the second weights are renamed": ((os, "replace", 5), 5),
+    "before the former state is renamed": ((os, "replace", 6), 5),
+    "before the second state is renamed": ((os, "replace", 7), 5),
+    "between two checkpoints": (13, 10),
+}
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def trainer_in(folder: Path):
+    return make_trainer(folder, validation=make_pairs(10, seed=1), **RUN)
+
+
+def die_at(owner: object, name: str, number: int) -> None:
+    """Kill this process at a call of a function, a writing one after half of its file."""
+    function, calls = getattr(owner, name), 0
+
+    def counted(*arguments, **options):
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            if name.startswith("save"):
+                function(*arguments, **options)
+                path = arguments[1]
+                if not isinstance(path, Path):
+                    path.flush()
+                    path = path.name
+                os.truncate(path, os.path.getsize(path) // 2)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **options)
+
+    setattr(owner, name, counted)
+
+
+def killed_run(folder: Path, last_call: tuple | int) -> None:
+    pid = os.fork()
+    if not pid:
+        try:
+            if isinstance(last_call, tuple):
+                die_at(*last_call)
+            trainer = trainer_in(folder)
+            if isinstance(last_call, int):
+                at_step(trainer, last_call, lambda: os.kill(os.getpid(), signal.SIGKILL))
+            trainer.fit()
+        finally:
+            os._exit(1)
+    status = os.waitpid(pid, 0)[1]
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, folder.name
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("killed")
-    script = Path(__file__).with_name("tiny_training.py")
     environment = dict(os.environ, PYTHONPATH=str(ROOT), ACCELERATE_USE_CPU="true")
     done = subprocess.run(
-        [sys.executable, script, folder],
+        [sys.executable, __file__, folder],
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100 * max(KILLS, 3),
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    return folder, json.loads(done.stdout.splitlines()[-1])
+    return folder
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
-    trainer = long_trainer(tmp_path_factory.mktemp("reference"))
+    trainer = trainer_in(tmp_path_factory.mktemp("reference"))
     assert trainer.fit() is True
     return trainer
 
 
-def assert_same_end(folder, reference):
-    expected = weights_of(reference.model)
-    state = load_state(folder / "state.pt")
-    assert state["progress"]["step"] == LONG["max_steps"]
-    for name, weight in expected.items():
-        assert torch.equal(weight, state["model"][name]), name
-    names = ["best", *(f"step-{LONG['max_steps'] - back:08d}" for back in (10, 5, 0))]
-    assert sorted(p.stem for p in (folder / "checkpoints").iterdir()) == names
-    for name in names:
-        theirs = load_weights(reference.folder / f"checkpoints/{name}.safetensors")
-        mine = load_weights(folder / f"checkpoints/{name}.safetensors")
-        assert all(torch.equal(weight, theirs[key]) for key, weight in mine.items())
-    losses = [
-        [(line["step"], line.get("loss"), line.get("perplexity")) for line in read_curve(path)]
-        for path in (folder / "curve.jsonl", reference.folder / "curve.jsonl")
-    ]
-    assert losses[0] == losses[1]
+def numbers(folder: Path) -> list[tuple]:
+    lines = read_curve(folder / "curve.jsonl")
+    return [(line["step"], line.get("loss"), line.get("perplexity")) for line in lines]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_run_resumes_and_ends_in_the_same_weights(runs, reference, moment):
+    folder, step = runs / moment, MOMENTS[moment][1]
+    assert (folder / "state.pt").exists() == (step > 0)
+    if step:
+        assert load_state(folder / "state.pt")["progress"]["step"] == step
+    for weights in (folder / "checkpoints").glob("*.safetensors"):
+        load_weights(weights)  # all are complete
+    trainer = trainer_in(folder)
+    assert trainer.step == step
+    assert trainer.fit() is True
+    for name, weight in weights_of(reference.model).items():
+        assert torch.equal(weight, trainer.model.state_dict()[name]), name
+    files = sorted((reference.folder / "checkpoints").iterdir())
+    assert [p.name for p in sorted((folder / "checkpoints").iterdir())] == [p.name for p in files]
+    for file in files:
+        assert (folder / "checkpoints" / file.name).read_bytes() == file.read_bytes()
+    assert numbers(folder) == numbers(reference.folder)
     assert not list(folder.rglob("*.tmp"))
 
 
-def test_killed_at_random_moments_it_ends_in_the_same_weights(runs, reference):
-    """Three moments; TRANSFORMER_KILLS=20 makes it twenty, every other one while it writes."""
-    folder, met = runs
-    print("\n".join(met))
-    assert len(met) == KILLS and "it had ended" not in met, met
-    writing = [where for where in met if where.startswith("operation")]
-    assert len(writing) == KILLS // 2
-    assert any(not where.endswith("line 0") for where in met), "no kill met one that had begun"
-    assert_same_end(folder / "random", reference)
-
-
-@pytest.mark.parametrize("file", ["state", "weights"])
-def test_killed_while_writing_a_checkpoint_the_former_one_is_whole(runs, reference, file):
-    folder = runs[0] / file
-    assert len(list(folder.rglob("*.tmp"))) == 1, "the kill was to leave half a file"
-    assert load_state(folder / "state.pt")["progress"]["step"] == 5
-    for weights in (folder / "checkpoints").glob("*.safetensors"):
-        load_weights(weights)
-    trainer = long_trainer(folder)
-    assert trainer.step == 5
-    assert trainer.fit() is True
-    assert_same_end(folder, reference)
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for moment, (last_call, _) in MOMENTS.items():
+        killed_run(Path(sys.argv[1]) / moment, last_call)

@@ -1,4 +1,4 @@
-"""Two processes are one, on one machine or on two: same gradients, same weights, one end."""
+"""Two processes compute what one does, on one machine or on two."""
 
 import math
 import os
@@ -13,8 +13,8 @@ from tiny_training import at_step, gradients_of, make_model, make_pairs, make_tr
 
 from transformer.training.checkpoint import load_state, load_weights
 from transformer.training.curve import read_curve
-from transformer.training.finite import NonFiniteLossError
 from transformer.training.run_folder import require_same
+from transformer.training.stopping import NonFiniteLossError
 
 ROOT = Path(__file__).parents[2]
 RUN = dict(max_steps=8, adam_eps=1e-3)
@@ -202,7 +202,7 @@ def test_another_number_of_processes_has_to_share_a_step_equally(tmp_path):
         require_same(dict(accumulate=1, processes=3, seed=0), theirs, tmp_path)
     with pytest.raises(ValueError, match="takes 6 batches, which needs accumulate=2 in 3 proc"):
         require_same(dict(accumulate=3, processes=3, seed=0), theirs, tmp_path)
-    with pytest.raises(ValueError, match="6 batches, which so many processes cannot share"):
+    with pytest.raises(ValueError, match="6 batches, which 4 processes cannot share"):
         require_same(dict(accumulate=1, processes=4, seed=0), theirs, tmp_path)
     with pytest.raises(ValueError, match=r"\(seed: 0 there, 1 here\)$"):
         require_same(dict(accumulate=2, processes=3, seed=1), theirs, tmp_path)

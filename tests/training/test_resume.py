@@ -1,4 +1,4 @@
-"""A run that was stopped and taken up again ends in the weights of one that was not."""
+"""A stopped and resumed run ends with the weights of an uninterrupted run."""
 
 import os
 import signal
@@ -28,8 +28,8 @@ def uninterrupted(tmp_path_factory):
     return trainer
 
 
-def assert_same_run(folder: Path, trainer, uninterrupted, extra_line_at=None):
-    """Same weights, same kept files, same best, same curve but for the clock."""
+def assert_same_run(folder: Path, trainer, uninterrupted):
+    """Compare weights, kept files, best score, and the curve without its times."""
     for name, weight in weights_of(uninterrupted.model).items():
         assert torch.equal(weight, trainer.model.state_dict()[name]), name
     for kept in ("step-00000012", "step-00000016", "best"):
@@ -98,17 +98,6 @@ def test_a_crash_between_checkpoints_leaves_no_double_lines(tmp_path, uninterrup
     assert_same_run(tmp_path, again, uninterrupted)
 
 
-def test_a_crash_before_the_first_checkpoint_leaves_no_double_lines(tmp_path, uninterrupted):
-    trainer = trainer_in(tmp_path)
-    at_step(trainer, 3, lambda: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        trainer.fit()
-    assert len(read_curve(tmp_path / "curve.jsonl")) == 2 and not trainer.state_file.exists()
-    again = trainer_in(tmp_path)
-    assert again.fit() is True
-    assert_same_run(tmp_path, again, uninterrupted)
-
-
 def test_a_finished_run_has_nothing_left_to_do(uninterrupted):
     before = (uninterrupted.folder / "curve.jsonl").read_text()
     again = trainer_in(uninterrupted.folder)
@@ -117,7 +106,6 @@ def test_a_finished_run_has_nothing_left_to_do(uninterrupted):
 
 
 def test_more_steps_may_be_asked_for(tmp_path, uninterrupted):
-    # 8 is a multiple of all intervals, so that the shorter run saves and validates nothing extra.
     trainer_in(tmp_path, max_steps=12, log_every=5, keep_last=1).fit()
     longer = trainer_in(tmp_path)
     assert longer.step == 12 and longer.fit() is True
@@ -131,7 +119,6 @@ def test_more_steps_may_be_asked_for(tmp_path, uninterrupted):
         (dict(accumulate=3), ["accumulate: 2 there, 3 here"]),
         (dict(seed=7, clip_norm=1.0), ["seed: 0 there, 7 here", "clip_norm: None there, 1.0 here"]),
         (dict(model=make_model(num_heads=4)), ["model.num_heads: 2 there, 4 here"]),
-        (dict(pairs=make_pairs(46)), ["pairs: 45 there, 46 here", "text: "]),
         (dict(pairs=make_pairs(seed=3)), ["text: "]),
     ],
 )
@@ -146,7 +133,7 @@ def test_another_configuration_is_refused(uninterrupted, changes, fields):
 
 
 def test_a_state_of_an_older_version_goes_on(tmp_path, uninterrupted):
-    """What was not written down yet cannot differ."""
+    """Settings that the older version did not store count as equal."""
     stopped = trainer_in(tmp_path)
     fit_until_signal(stopped, 6, signal.SIGTERM)
     state = load_state(stopped.state_file)
@@ -155,40 +142,3 @@ def test_a_state_of_an_older_version_goes_on(tmp_path, uninterrupted):
     going_on = trainer_in(tmp_path)
     assert going_on.fit() is True
     assert_same_run(tmp_path, going_on, uninterrupted)
-
-
-@pytest.mark.parametrize("damage", ["cut", "empty", "text", "another file"])
-def test_a_damaged_state_is_refused_and_kept(tmp_path, uninterrupted, damage):
-    whole = uninterrupted.state_file.read_bytes()
-    state = tmp_path / "state.pt"
-    if damage == "another file":
-        save_state({"weights": torch.zeros(2)}, state)
-    else:
-        state.write_bytes({"cut": whole[: len(whole) // 2], "empty": b"", "text": b"hello"}[damage])
-    before = state.read_bytes()
-    with pytest.raises(ValueError, match="state.pt is not ") as caught:
-        trainer_in(tmp_path)
-    assert "\n" not in str(caught.value)
-    assert state.read_bytes() == before
-
-
-def test_a_full_disk_ends_the_run_and_leaves_the_last_checkpoint(
-    tmp_path, uninterrupted, limit_file_size
-):
-    trainer = trainer_in(tmp_path)
-    size = []
-
-    def fill():
-        size.append(trainer.state_file.stat().st_size)
-        limit_file_size(size[0] // 2)
-
-    at_step(trainer, 7, fill)
-    with pytest.raises(OSError, match="cannot write .*: File too large") as caught:
-        trainer.fit()
-    assert "\n" not in str(caught.value)
-    limit_file_size(-1)
-    assert not list(tmp_path.rglob("*.tmp"))
-    again = trainer_in(tmp_path)
-    assert again.step == 4
-    assert again.fit() is True
-    assert_same_run(tmp_path, again, uninterrupted)

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from transformer.model.attention import scaled_dot_product_attention
-from transformer.model.dropout import Dropout
-from transformer.model.hub import HubModel
+from transformer.model.base import TranslationModel
 from transformer.model.masks import padding_mask
 from transformer.model.positional import LearnedPositionalEmbedding
 
@@ -94,7 +93,7 @@ class GatedConvolution(nn.Module):
         assert convolution.bias is not None
         nn.init.zeros_(convolution.bias)
         self.convolution = weight_norm(convolution, dim=0)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "B P d_model"]) -> Float[Tensor, "B Q d_model"]:
         """Convolve P = Q + kernel - 1 positions, those at the edges given by the caller.
@@ -108,8 +107,8 @@ class MultiStepAttention(nn.Module):
     """What one decoder layer adds: a look at the source, asked with its own state.
 
     Each layer of the decoder attends for itself, after its convolution, so that a later layer
-    knows what an earlier one has read: several *steps* of attention, where a recurrent decoder
-    has one a token.
+    can use what an earlier one has read: several *steps* of attention, where a recurrent decoder
+    has one per token.
 
     Args:
         d_model: size of states and embeddings.
@@ -167,7 +166,7 @@ class ConvolutionalState:
         self.windows = [window[rows] for window in self.windows]
 
 
-class ConvolutionalTranslator(nn.Module, HubModel):
+class ConvolutionalTranslator(TranslationModel):
     """Stacks of gated convolutions; the decoder's see only the past and attend to the source.
 
     As in ConvS2S: learned positions, weight normalisation, residuals scaled by sqrt(1/2), one
@@ -182,8 +181,7 @@ class ConvolutionalTranslator(nn.Module, HubModel):
     """
 
     def __init__(self, config: ConvolutionalConfig):
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         d = config.d_model
 
         def stack() -> nn.ModuleList:
@@ -198,7 +196,7 @@ class ConvolutionalTranslator(nn.Module, HubModel):
         self.encoder, self.decoder = stack(), stack()
         self.attention = nn.ModuleList(MultiStepAttention(d) for _ in range(config.num_layers))
         self.keys, self.readout = _linear(d), _linear(d)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         # Small and not multiplied by sqrt(d_model): scores are not scaled here, and embeddings of
         # variance 1 would let each question see one position only from the first step on.
         nn.init.normal_(self.embedding.weight, std=d**-0.5)
@@ -212,24 +210,6 @@ class ConvolutionalTranslator(nn.Module, HubModel):
         Paper: section 3.4
         """
         return self.embedding.weight
-
-    def forward(
-        self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T V"]:
-        """Return the logits of the next token at every target position.
-
-        Args:
-            source: source ids, right-padded, no row all padding.
-            target: target ids shifted right: ``bos_id`` first.
-
-        Raises:
-            ValueError: if a sequence is longer than ``max_length``.
-
-        Paper: section 2
-        """
-        return F.linear(
-            self.decoder_states(target, self.encode(source), source), self.output_weight
-        )
 
     def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S d_model"]:
         """Return what the decoder compares its questions with; zeros at padding.
@@ -281,14 +261,7 @@ class ConvolutionalTranslator(nn.Module, HubModel):
 
         Paper: section 6.1
         """
-        return F.linear(self._advance(tokens[:, None], state)[:, 0], self.output_weight)
-
-    def num_parameters(self) -> int:
-        """Count the parameters.
-
-        Paper: Table 3, last column
-        """
-        return sum(parameter.numel() for parameter in self.parameters())
+        return self.logits(self._advance(tokens[:, None], state)[:, 0])
 
     def _embed(self, ids: Tensor, positions: nn.Module, start: int = 0) -> Tensor:
         return self.dropout(positions(self.embedding(ids), start))

@@ -11,14 +11,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from transformer.model.attention import AdditiveAttention
-from transformer.model.dropout import Dropout
-from transformer.model.hub import HubModel
+from transformer.model.base import TranslationModel
 from transformer.model.masks import padding_mask
 
 
@@ -86,7 +84,7 @@ class RecurrentState:
         self.keys = None if self.keys is None else self.keys[rows]
 
 
-class RecurrentTranslator(nn.Module, HubModel):
+class RecurrentTranslator(TranslationModel):
     """A bidirectional GRU reads the source, a GRU writes the target, one token after another.
 
     At each step the decoder gets the last token and a *context*. With attention, the context is a
@@ -101,8 +99,7 @@ class RecurrentTranslator(nn.Module, HubModel):
     """
 
     def __init__(self, config: RecurrentConfig):
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         d, hidden = config.d_model, config.d_hidden or config.d_model
         self.embedding = nn.Embedding(config.vocab_size, d)
         self.encoder = nn.GRU(d, hidden // 2, batch_first=True, bidirectional=True)
@@ -110,7 +107,7 @@ class RecurrentTranslator(nn.Module, HubModel):
         self.attention = AdditiveAttention(hidden, hidden, hidden) if config.attention else None
         self.cell = nn.GRUCell(d + hidden, hidden)
         self.readout = nn.Linear(2 * hidden + d, d)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         # As in our Transformer: rows of norm 1, since the matrix is the output projection too.
         nn.init.normal_(self.embedding.weight, std=d**-0.5)
 
@@ -121,19 +118,6 @@ class RecurrentTranslator(nn.Module, HubModel):
         Paper: section 3.4
         """
         return self.embedding.weight
-
-    def forward(
-        self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]
-    ) -> Float[Tensor, "B T V"]:
-        """Return the logits of the next token at every target position.
-
-        Args:
-            source: source ids, right-padded, no row all padding.
-            target: target ids shifted right: ``bos_id`` first.
-
-        Paper: section 1
-        """
-        return self.decode(target, self.encode(source), source)
 
     def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S d_hidden"]:
         """Read the source in both directions; padding is not read and gets zeros.
@@ -146,18 +130,6 @@ class RecurrentTranslator(nn.Module, HubModel):
         )
         memory, _ = self.encoder(packed)
         return pad_packed_sequence(memory, batch_first=True, total_length=source.size(1))[0]
-
-    def decode(
-        self,
-        target: Int[Tensor, "B T"],
-        memory: Float[Tensor, "B S d_hidden"],
-        source: Int[Tensor, "B S"],
-    ) -> Float[Tensor, "B T V"]:
-        """Return the logits at every target position, given the encoder's output.
-
-        Paper: section 1
-        """
-        return F.linear(self.decoder_states(target, memory, source), self.output_weight)
 
     def decoder_states(
         self,
@@ -201,14 +173,7 @@ class RecurrentTranslator(nn.Module, HubModel):
 
         Paper: section 6.1
         """
-        return F.linear(self._step(self._embed(tokens), state), self.output_weight)
-
-    def num_parameters(self) -> int:
-        """Count the parameters.
-
-        Paper: Table 3, last column
-        """
-        return sum(parameter.numel() for parameter in self.parameters())
+        return self.logits(self._step(self._embed(tokens), state))
 
     def _embed(self, ids: Tensor) -> Tensor:
         return self.dropout(self.embedding(ids) * self.config.d_model**0.5)

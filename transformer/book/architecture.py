@@ -1,7 +1,7 @@
 """Figure 1 of the paper, redrawn as a map of the book: each box leads to its chapter and its class.
 
-One layout is drawn twice: as SVG, whose boxes are links, whose lines take the page's colour, and
-which says in words what it shows; and as a picture for places that show no SVG.
+One layout is drawn twice: as SVG with links, a description and lines in the colour of the page; and
+as a picture for viewers without SVG.
 
 Paper: Figure 1
 """
@@ -37,7 +37,7 @@ FILLS = dict(
 
 @dataclass(frozen=True)
 class Box:
-    """A box of the figure: where it stands, what it says, where it leads.
+    """A box of the figure: position, text and links.
 
     Args:
         middle: x of its middle.
@@ -46,10 +46,8 @@ class Box:
         title: one line, or two with a line break.
         chapter: name of the notebook.
         api: full name of the class or function.
-        label: what it is called on the page, under the title.
+        label: name of the class on the page, under the title.
         use: 1 to 3 for the three uses of attention, else 0.
-
-    Paper: Figure 1
     """
 
     middle: int
@@ -63,10 +61,7 @@ class Box:
 
     @property
     def height(self) -> int:
-        """Room for the title and the name under it.
-
-        Paper: Figure 1
-        """
+        """Height that fits the title and the name under it."""
         return 24 + 17 * len(self.title.split("\n"))
 
     width = 164
@@ -173,14 +168,14 @@ text-decoration:underline}
 .architecture a:hover .title,.architecture a:hover .word{text-decoration:underline}
 .architecture a:focus-visible{outline:3px solid %OUTLINE%;outline-offset:2px}
 """.replace("%OUTLINE%", COLOURS["vermilion"])
-# Who asks, who is asked, and what is fetched, on light pages and on dark ones.
+# Colours of query, key and value on light and on dark pages.
 for _role in ("query", "key", "value"):
     STYLE += (
         f".architecture .{_role}{{fill:{ROLES[_role]};font-weight:700}}\n"
         f':is([data-theme="dark"],[data-jp-theme-light="false"]) .architecture .{_role}'
         f"{{fill:{on_dark(ROLES[_role])}}}\n"
     )
-# On a page of the book links are relative, so that they work offline; elsewhere they lead there.
+# On a page of the book links are relative, so that they work offline; elsewhere they are absolute.
 SCRIPT = (
     'document.querySelector(".bd-article")||document.querySelectorAll(".architecture a")'
     f'.forEach(a=>a.setAttribute("href",new URL(a.getAttribute("href"),"{PAGES}").href))'

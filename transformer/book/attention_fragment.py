@@ -1,7 +1,7 @@
-"""The style and the script of the interactive attention map: no library, no network.
+"""Style and script of the interactive attention map, without a library or the network.
 
-The script finds its own element, draws on a canvas in the page's colours, and follows pointer,
-arrow keys, changes of width and changes of theme. Without scripts the picture inside remains.
+The script draws on a canvas in the colours of the page and reacts to the pointer, arrow keys, and
+changes of width and theme. Without scripts the picture inside remains.
 """
 
 import json

@@ -1,8 +1,7 @@
-"""Checks for exercises: they say what is wrong, and where, and what the usual cause is.
+"""Check answers to exercises, and say what is wrong, where, and what the usual cause is.
 
-An answer that is not written yet passes in silence, so that a notebook with open exercises still
-runs from top to bottom. A wrong answer raises :class:`WrongAnswer`, whose message is all that a
-notebook shows of it.
+An open exercise passes, so that a notebook runs from top to bottom. A wrong answer raises
+:class:`WrongAnswer`; a notebook shows only its message.
 """
 
 import copy
@@ -15,10 +14,10 @@ from torch import Tensor
 
 
 class WrongAnswer(AssertionError):
-    """An answer to an exercise is not right yet; the message says how."""
+    """An answer to an exercise is wrong; the message says how."""
 
     def _render_traceback_(self) -> list[str]:
-        # IPython shows this in place of the traceback: the fault is in the answer, not in here.
+        # IPython shows this in place of the traceback, which would point into this module.
         return [f"✗ {self}"]
 
 
@@ -29,14 +28,14 @@ def check(
     tolerance: int | float = 1e-5,
     mistakes: Mapping[str, object] | None = None,
 ) -> None:
-    """Check a value and print that it is right, or raise and say what is wrong.
+    """Check a value; print that it is right, or raise an error that says what is wrong.
 
     Args:
         answer: a tensor, array, number, truth value or string; None or ``...`` if it is open.
         expected: the right answer.
-        name: what to call the answer in messages.
-        tolerance: greatest difference that still counts as equal, absolute or as a share of it.
-        mistakes: well-known wrong answers, each under the hint to give for it.
+        name: name of the answer in messages.
+        tolerance: largest difference that counts as equal, absolute or relative.
+        mistakes: well-known wrong answers by the hint to give.
 
     Raises:
         WrongAnswer: if the answer is wrong.
@@ -58,15 +57,15 @@ def check_function(
     tolerance: int | float = 1e-5,
     mistakes: Mapping[str, Callable[..., Any]] | None = None,
 ) -> None:
-    """Check a function against one that is known to be right, on every case.
+    """Check a function against a reference on every case.
 
     Args:
         function: the answer; open as long as it returns None.
-        reference: gives the right result for the same arguments.
+        reference: returns the right result for the same arguments.
         cases: the arguments of each call.
-        name: what to call the function in messages; its own name if None.
-        tolerance: greatest difference that still counts as equal, absolute or as a share of it.
-        mistakes: functions that are wrong in a well-known way, each under the hint to give for it.
+        name: name of the function in messages; its own name if None.
+        tolerance: largest difference that counts as equal, absolute or relative.
+        mistakes: functions with a well-known mistake by the hint to give.
 
     Raises:
         WrongAnswer: if a result is wrong, if the function raises, or if it changes its arguments.
@@ -106,13 +105,13 @@ def find_fault(
     tolerance: int | float = 1e-5,
     mistakes: Mapping[str, object] | None = None,
 ) -> str | None:
-    """Say in a sentence or two what is wrong with an answer.
+    """Describe in a sentence or two what is wrong with an answer.
 
     Args:
-        answer: what came.
-        expected: what is right.
-        tolerance: greatest difference that still counts as equal, absolute or as a share of it.
-        mistakes: well-known wrong answers, each under the hint to give for it.
+        answer: the given value.
+        expected: the right value.
+        tolerance: largest difference that counts as equal, absolute or relative.
+        mistakes: well-known wrong answers by the hint to give.
 
     Returns:
         The fault, or None if there is none.
@@ -138,7 +137,7 @@ def find_fault(
 def _choice_fault(
     answer: object, expected: str | bool, mistakes: Mapping[str, object]
 ) -> str | None:
-    """The fault of a word or a truth value, of which there are few to choose from."""
+    """Find the fault of a word or a truth value."""
     if type(answer) is not type(expected):
         kind = "a string" if isinstance(expected, str) else "True or False"
         return f"expected {kind}, got {_short(answer)}."
@@ -156,7 +155,7 @@ def _choice_fault(
 
 
 def _plain(answer: object) -> object:
-    """Case and blanks around a word do not matter."""
+    """Ignore case and blanks around a word."""
     return answer.strip().lower() if isinstance(answer, str) else answer
 
 
@@ -206,7 +205,7 @@ def _first_difference(got: Tensor, right: Tensor, tolerance: int | float) -> str
 
 
 def _weights_hint(got: Tensor, right: Tensor) -> str:
-    """If the right answer is a set of attention weights, say what keeps this one from being so."""
+    """Say why an answer cannot be attention weights, if the right one is."""
     one = torch.ones((), dtype=torch.double)
     if right.min() < 0 or right.max() == 1 or not torch.allclose(right.sum(-1), one, atol=1e-4):
         return ""
@@ -221,7 +220,7 @@ def _weights_hint(got: Tensor, right: Tensor) -> str:
 
 
 def _size_hint(got: float, right: float) -> str:
-    """How far off a number is, in words that do not give it away."""
+    """Say how far off a number is without giving it away."""
     if got * right < 0:
         return "Its sign is wrong, too."
     if not got * right:
@@ -237,7 +236,7 @@ def _size_hint(got: float, right: float) -> str:
 
 
 def _pattern_hint(got: Tensor, right: Tensor) -> str:
-    """What all the wrong values have in common."""
+    """Say what all the wrong values have in common."""
     alike: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-6}
     truths = bool(((right == 0) | (right == 1)).all() and ((got == 0) | (got == 1)).all())
     if truths and torch.equal(got, 1 - right):
@@ -292,7 +291,7 @@ def _same(before: Any, after: Any) -> bool:
 
 
 def _short(value: object, longest: int = 60) -> str:
-    """A value in a few words: small ones in full, large ones by their shape."""
+    """Describe a value: small ones in full, large ones by their shape."""
     if isinstance(value, Tensor | np.ndarray):
         values = torch.as_tensor(value)
         if values.ndim > 1 or values.numel() > 6:

@@ -1,8 +1,8 @@
-"""One look for every figure of the book, and one start for every notebook.
+"""The style of all figures, and the start of every notebook.
 
-Figures are drawn on white in the colours of :mod:`transformer.book.palette`; what a dark page makes
-of them is said there. Text has three sizes: that of titles, the common one, and "small" for remarks
-and crowded labels.
+Figures are drawn on white in the colours of :mod:`transformer.book.palette`, which describes their
+colours on dark pages. Text has three sizes: titles, the default, and "small" for remarks and
+crowded labels.
 """
 
 import random
@@ -23,7 +23,7 @@ from transformer.book.skipped_cells import explain_unknown_names
 
 WIDTH = 6.4  # inches; a phone shows it at about half the size, hence the large type
 
-# Of any keys, since matplotlib's type for their names is not the same in all of its versions.
+# Any keys: the type of matplotlib for their names differs between its versions.
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": RULE,
@@ -53,10 +53,10 @@ STYLE: dict[Any, Any] = {
 
 
 def setup(seed: int = 0) -> None:
-    """Start a notebook: the book's style, fixed seeds, one thread, a hint at skipped cells.
+    """Start a notebook: the style of the book, fixed seeds, one thread, a hint at skipped cells.
 
-    One thread, because sums over several threads are added in another order from machine to
-    machine, and because small tensors are no faster on more.
+    With several threads the order of additions differs between machines, and small tensors are no
+    faster.
 
     Args:
         seed: for Python's, NumPy's and PyTorch's global generators.
@@ -117,9 +117,9 @@ def plot_runs(
 
     Args:
         axes: where to draw.
-        x: places, ``n`` numbers.
-        runs: one row a seed, (seeds, n).
-        colour: a name in ``COLOURS`` or any colour of matplotlib; the next of the cycle if None.
+        x: ``n`` numbers.
+        runs: one row per seed, (seeds, n).
+        colour: name in ``COLOURS`` or any colour of matplotlib; the next of the cycle if None.
         label: for a legend.
         options: passed on to ``Axes.plot``.
 
@@ -144,19 +144,19 @@ def plot_runs(
 def name_line(
     line: Line2D, text: str, at: int | float, dx: int | float = 0, dy: int | float = 6
 ) -> None:
-    """Write a line's name beside it, in its colour: quicker to read than a legend.
+    """Write the name of a line beside it, in its colour.
 
     Args:
         line: a line that is drawn.
         text: its name.
-        at: the x to write it at; the height is the line's own.
+        at: x of the name; its height is that of the line.
         dx: shift to the right, in points.
         dy: shift upwards, in points.
     """
     axes = line.axes
-    assert isinstance(axes, Axes)  # None is only for a line that was never drawn
+    assert isinstance(axes, Axes)  # None for a line that was never drawn
     x, y = (np.asarray(values, dtype=float) for values in line.get_data())
-    # Interpolated on the scale of the axis, so that a logarithmic one is met too.
+    # Interpolate on the scale of the axis, which may be logarithmic.
     forward: Callable[[np.ndarray], np.ndarray] = axes.xaxis.get_transform().transform
     height = np.interp(forward(np.array([at])), forward(x), y)[0]
     axes.annotate(

@@ -1,8 +1,4 @@
-"""Attention maps to explore: rows ask, columns are asked, and a cell is the weight between them.
-
-A map travels inside the notebook. It needs no library and no network, works by pointer and by
-arrow keys, says in words what it shows, and falls back to a picture where scripts do not run.
-"""
+"""Attention maps to explore: rows are queries, columns are keys, and a cell is their weight."""
 
 import base64
 from collections.abc import Sequence
@@ -20,15 +16,15 @@ from transformer.book.widgets.base import Widget
 class AttentionMap(Widget):
     """One or several attention maps over the same labelled queries and keys.
 
-    Write it as the last line of a cell. The map is drawn by the page; nothing else is loaded.
+    Write it as the last line of a cell.
 
     Args:
         weights: (T, S), or (maps, T, S) for several to choose from; each in [0, 1].
-        queries: the labels of the T rows, the positions that ask.
-        keys: the labels of the S columns, the positions that are asked.
-        names: what to call each map in the menu, e.g. "layer 1, head 3".
-        alt: what is seen, for readers who do not see it.
-        row: the query that is marked at first.
+        queries: labels of the T rows.
+        keys: labels of the S columns.
+        names: name of each map in the menu, e.g. "layer 1, head 3".
+        alt: description for readers who do not see the map.
+        row: query that is marked at first.
 
     Raises:
         ValueError: if a number of labels or names does not fit, or a weight is outside [0, 1].
@@ -92,7 +88,7 @@ class AttentionMap(Widget):
         axes.set_ylabel("query", color=ROLES["query"])
 
     def payload(self) -> dict[str, Any]:
-        """Pack labels and weights; 16 bits a weight keep four decimals."""
+        """Pack labels and weights; 16 bits per weight keep four decimals."""
         packed = np.round(np.clip(self.weights, 0, 1) * 65535).astype("<u2").tobytes()
         return {
             "queries": self.queries,

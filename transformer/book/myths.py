@@ -1,9 +1,6 @@
-"""What is often said about the Transformer, and what an experiment makes of it.
+"""Common statements about the Transformer, with verdicts.
 
-Only the statements are here, with their verdicts and the truth in a sentence. The experiments are
-in the chapter on myths, a section for each statement; a test holds the two together.
-
-Paper: all sections
+The chapter on myths has an experiment for each of them.
 """
 
 import re
@@ -26,73 +23,33 @@ Theme = Literal[
     "The paper itself",
 ]
 
-#: The file of each chapter that a statement refers to, by its number.
+#: The notebook of each chapter that a statement refers to, by its number.
 CHAPTERS = {
     name[:2]: name
     for name in (
-        "01_why_attend",
-        "02_attention",
-        "04_scaling",
-        "05_masks",
-        "06_heads",
-        "07_positions",
-        "08_feed_forward",
-        "09_depth",
-        "10_embeddings",
-        "11_assembly",
-        "13_recipe",
-        "14_decoding",
-        "15_table_1",
-        "16_training",
-        "17_translation",
-        "18_table_3",
-        "20_heads_learned",
-        "21_left_out",
-        "22_long_sequences",
-        "23_beyond_translation",
+        "01_why_attend", "02_attention", "04_scaling", "05_masks", "06_heads", "07_positions",
+        "08_feed_forward", "09_depth", "10_embeddings", "11_assembly", "13_recipe", "14_decoding",
+        "15_table_1", "16_training", "17_translation", "18_table_3", "20_heads_learned",
+        "21_left_out", "22_long_sequences", "23_beyond_translation",
     )
-}
-
-#: The misreadings in the notes that this book started from, one word or two for each. Every one of
-#: them has to turn up in :data:`MYTHS`.
-NOTES = (
-    "softmax scales the output",
-    "divided by the dimensions",
-    "key equals value",
-    "keys are embeddings",
-    "matrices for each token",
-    "own word wins",
-    "heads are rows",
-    "masked since it is garbage",
-    "decoder trains in sequence",
-    "sines left, cosines right",
-    "largest integer",
-    "convolutions are slow",
-    "exponential operations",
-    "hierarchical division",
-    "linear layer gives probabilities",
-    "TensorFlow Hub",
-)
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Myth:
-    """A statement that one meets about the Transformer.
+    """A common statement about the Transformer.
 
     Args:
-        theme: under which heading the chapter treats it.
-        said: the statement. It becomes a heading, so it has letters, digits, blanks, commas and
-            hyphens alone, and begins with a letter.
+        theme: heading in the chapter.
+        said: the statement. It becomes a heading, so it consists of letters, digits, blanks, commas
+            and hyphens, and begins with a letter.
         verdict: "wrong"; "half true", which needs a condition; or "true of something else", of
             another part, model or text than the one it is said about.
-        truth: what is so, in a sentence.
-        chapters: the numbers of the chapters that go deeper, such as "07".
-        notes: which of :data:`NOTES` it answers.
+        truth: the correct statement, in a sentence.
+        chapters: numbers of the chapters that explain more, such as "07".
 
     Raises:
         ValueError: if the statement would not make a safe anchor.
-
-    Paper: all sections
     """
 
     theme: Theme
@@ -100,7 +57,6 @@ class Myth:
     verdict: Verdict
     truth: str
     chapters: tuple[str, ...]
-    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*(,? [A-Za-z0-9]+|-[A-Za-z0-9]+)*", self.said):
@@ -108,12 +64,12 @@ class Myth:
 
     @property
     def anchor(self) -> str:
-        """The anchor of its section, without the hash."""
+        """Anchor of its section, without the hash."""
         return re.sub(r"[^a-z0-9]+", "-", self.said.lower())
 
     @property
     def heading(self) -> str:
-        """Its heading in the chapter, as Markdown."""
+        """Heading of its section, as Markdown."""
         return f'### "{self.said}"'
 
 
@@ -123,24 +79,24 @@ _ATTENTION, _HEADS, _MASKS, _POSITIONS, _COST, _TRAINING, _PAPER = get_args(Them
 MYTHS = (
     Myth(_ATTENTION, "Scaled means that the softmax scales the output", "wrong",
          "The scores are divided by the root of d_k, before the softmax.",
-         ("04", "02"), ("softmax scales the output",)),
+         ("04", "02")),
     Myth(_ATTENTION, "The scores are divided by the number of dimensions", "wrong",
          "They are divided by the square root of the size of the keys, d_k.",
-         ("04",), ("divided by the dimensions",)),
+         ("04",)),
     Myth(_ATTENTION, "The divisor is the root of the size of queries, keys and values", "half true",
          "It is that of queries and keys. Values may have any size.", ("04", "06")),
     Myth(_ATTENTION, "In self-attention the key and the value are the same", "wrong",
          "They come from the same sequence, by two different matrices.",
-         ("02",), ("key equals value",)),
+         ("02",)),
     Myth(_ATTENTION, "Keys and values are the word embeddings", "wrong",
          "They are projections of what the layer below gave; embeddings enter the first layer.",
-         ("02", "10"), ("keys are embeddings",)),
+         ("02", "10")),
     Myth(_ATTENTION, "Every token has weight matrices of its own", "wrong",
          "One set of matrices serves all positions; heads and layers have their own.",
-         ("02", "08"), ("matrices for each token",)),
+         ("02", "08")),
     Myth(_ATTENTION, "A word attends most to itself", "wrong",
          "Nothing in the formula favours it: queries and keys have different matrices.",
-         ("20",), ("own word wins",)),
+         ("20",)),
     Myth(_ATTENTION, "The encoder hands one set of keys and values to the decoder", "half true",
          "It hands over vectors; every decoder layer makes keys and values of its own from them.",
          ("11",)),
@@ -158,7 +114,7 @@ MYTHS = (
          ("20",)),
     Myth(_HEADS, "A head is a row of the weight matrix, one for each interpretation", "wrong",
          "A head has three matrices of its own, with d_k or d_v rows, and no assigned meaning.",
-         ("06",), ("heads are rows",)),
+         ("06",)),
     Myth(_HEADS, "Every head learns a role of its own", "half true",
          "Some do. Most mix several things, and many can be silenced at little cost.", ("20",)),
     Myth(_HEADS, "Several heads are there for long range", "wrong",
@@ -170,10 +126,10 @@ MYTHS = (
          ("06", "18")),
     Myth(_MASKS, "The mask is there because what follows is garbage", "wrong",
          "In training what follows is the right answer; the mask keeps it from being copied.",
-         ("05",), ("masked since it is garbage",)),
+         ("05",)),
     Myth(_MASKS, "In training, too, the decoder works word by word", "wrong",
          "All positions at once: the mask is what makes that honest.",
-         ("05", "14"), ("decoder trains in sequence",)),
+         ("05", "14")),
     Myth(_MASKS, "A position must not see itself", "wrong",
          "Up to and including itself: its input is the word before the one it predicts.", ("05",)),
     Myth(_MASKS, "The causal mask halves the work", "true of something else",
@@ -185,23 +141,23 @@ MYTHS = (
     Myth(_POSITIONS, "The paper puts sines on the left and cosines on the right",
          "true of something else",
          "The paper alternates them; its code had halves. The order of columns does not matter.",
-         ("07",), ("sines left, cosines right",)),
+         ("07",)),
     Myth(_POSITIONS, "The model learns the pattern of the sinusoids", "wrong",
          "They are a fixed table without parameters; so is the rotation from one to the next.",
          ("07",)),
     Myth(_POSITIONS, "Concatenated positions would overflow the integers", "wrong",
          "Sines stay within 1 either way. Concatenation costs width, and nothing else.",
-         ("07",), ("largest integer",)),
+         ("07",)),
     Myth(_POSITIONS, "Sinusoids let the model read longer sentences", "half true",
          "The table goes on for ever; what was learned from its beginning need not.", ("07",)),
     Myth(_POSITIONS, "Without positional encodings there is no order", "half true",
          "True of the encoder. A causal mask gives some order away.", ("07",)),
     Myth(_COST, "Convolutions are slow", "wrong",
          "All their positions run at once; it is far positions that they connect in many layers.",
-         ("01", "15"), ("convolutions are slow",)),
+         ("01", "15")),
     Myth(_COST, "The operations between two words grow exponentially with their distance", "wrong",
          "In proportion, or with the logarithm; for attention not at all.",
-         ("01", "15"), ("exponential operations",)),
+         ("01", "15")),
     Myth(_COST, "With a path of one step nothing is forgotten", "half true",
          "Nothing is out of reach, but each position gets a share of about 1 in n.", ("01", "02")),
     Myth(_COST, "Self-attention is cheaper than recurrence", "half true",
@@ -211,13 +167,13 @@ MYTHS = (
          "It trains so, and reads so. It writes one token after another.", ("14",)),
     Myth(_COST, "Transformer-XL divides the text hierarchically", "wrong",
          "It reads segment by segment and keeps the states of the last one: a recurrence.",
-         ("22",), ("hierarchical division",)),
+         ("22",)),
     Myth(_COST, "Half precision, accumulation and checkpointing lift the quadratic cost", "wrong",
          "They change the factor. The square of n stays, unless the scores are never stored.",
          ("22", "15")),
     Myth(_TRAINING, "The last linear layer gives probabilities", "wrong",
          "It gives logits, any real numbers. The softmax makes probabilities of them.",
-         ("10",), ("linear layer gives probabilities",)),
+         ("10",)),
     Myth(_TRAINING, "The softmax picks the word", "half true",
          "It only grades all words. A search picks, and often not the first choice of each step.",
          ("14",)),
@@ -236,7 +192,7 @@ MYTHS = (
          "Where data and training suit it. In our rerun the largest comes out last.", ("18",)),
     Myth(_TRAINING, "TFAutoModel comes from TensorFlow Hub", "wrong",
          "It was a class of the Transformers library, and loaded from the Hugging Face Hub.",
-         ("23",), ("TensorFlow Hub",)),
+         ("23",)),
     Myth(_PAPER, "The paper shows that dividing the scores helps", "wrong",
          "No row of its tables leaves the division out; the reason given is a suspicion.", ("04",)),
     Myth(_PAPER, "The paper normalises before each sub-layer", "true of something else",
@@ -260,21 +216,6 @@ MYTHS = (
 )  # fmt: skip
 
 
-def myth(said: str) -> Myth:
-    """Find a statement by its first words.
-
-    Args:
-        said: how it begins.
-
-    Raises:
-        LookupError: if no statement or more than one begins so.
-    """
-    found = [one for one in MYTHS if one.said.startswith(said)]
-    if len(found) != 1:
-        raise LookupError(f"{len(found)} statements begin with {said!r}")
-    return found[0]
-
-
 class Overview(Table):
     """All statements in a table: verdict, truth, and links to the section and to the chapters.
 
@@ -283,8 +224,6 @@ class Overview(Table):
 
     Raises:
         KeyError: if a statement names a chapter that is not in :data:`CHAPTERS`.
-
-    Paper: all sections
     """
 
     def __init__(self, myths: Iterable[Myth] = MYTHS):
@@ -314,5 +253,5 @@ class Overview(Table):
 
 
 def _page(number: str) -> tuple[str, str]:
-    """A chapter's number as it is spoken, and its page in the built book."""
+    """Return the number of a chapter without a leading zero, and its page in the built book."""
     return str(int(number)), f"{CHAPTERS[number]}.html"

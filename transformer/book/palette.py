@@ -1,11 +1,11 @@
-"""The colours of the book, once for all: figures, interactive figures, the map and the pages.
+"""The colours of the book: figures, widgets and pages.
 
-Every colour has a contrast of at least 4.5 to a light page, enough for small text, and what a dark
-page makes of it has as much there. Readers who do not tell red from green, or see no red, can tell
-each from each other on both: by their lightness, where the hue does not help.
+Every colour has a contrast of at least 4.5 to a light page, enough for small text, and its version
+for a dark page has the same contrast there. Readers who cannot tell red from green, or see no red,
+can tell the colours apart by their lightness.
 
-Figures are drawn once, on white, for every place where a notebook may be read. On a dark page the
-style sheet of the book turns their lightness over and keeps their hues, as :func:`on_dark` does.
+Figures are drawn once, on white. On a dark page the style sheet of the book inverts their lightness
+and keeps their hues, as :func:`on_dark` does.
 """
 
 import numpy as np
@@ -19,19 +19,19 @@ COLOURS = {
     "brown": "#5a4200",
     "grey": "#6b747c",
 }
-# Who has which part in attention has its colour, wherever it is drawn.
+# The parts of attention have the same colours in all figures.
 ROLES = {
     "query": COLOURS["vermilion"],
     "key": COLOURS["blue"],
     "value": COLOURS["green"],
-    "hidden": "#d9dee2",  # a ground and no line: what a mask or padding takes away
+    "hidden": "#d9dee2",  # background of masked and padding positions
 }
-INK = "#222b33"  # text and what is meant to be black
+INK = "#222b33"  # text
 SOFT = "#58636d"  # remarks
 RULE = "#8a949d"  # axes and edges
-PALE = "#eceff2"  # a part of the ground that is set off
+PALE = "#eceff2"  # highlighted background
 
-# What the style sheet of the book says of pictures on a dark page.
+# The filter that the style sheet of the book applies to pictures on a dark page.
 DARK_FILTER = "invert(0.93) hue-rotate(180deg)"
 DARK_GROUND = "#121212"
 
@@ -42,7 +42,7 @@ _HALF_TURN = np.array(
 
 
 def on_dark(colour: str) -> str:
-    """Say what becomes of a colour of a figure on a dark page: light for dark, of the same hue.
+    """Return the colour that the filter of a dark page makes of a colour of a figure.
 
     Args:
         colour: any colour of matplotlib.
@@ -61,7 +61,7 @@ def css_variables() -> tuple[str, str]:
     Returns:
         Two lists of declarations: ``--blue`` and so on for the colours, ``--query``, ``--key``,
         ``--value`` and ``--hidden`` for the roles, ``--ink``, ``--soft``, and ``--on`` for text
-        that stands on a colour.
+        on a coloured background.
     """
     shared = {**COLOURS, **ROLES, "ink": INK, "soft": SOFT}
     light = {**shared, "on": "#ffffff"}

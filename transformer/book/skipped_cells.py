@@ -1,7 +1,7 @@
-"""A hint for whoever runs the cells of a chapter out of order.
+"""A hint for readers who run the cells of a chapter out of order.
 
-Python's own message, that a name is not defined, is right and does not say what to do: the name is
-made in a cell above that has not been run, or was made before the kernel was restarted.
+A name that is not defined is usually made in a cell above that has not been run since the kernel
+started.
 """
 
 from types import TracebackType
@@ -14,10 +14,7 @@ HINT = (
 
 
 def explain_unknown_names() -> None:
-    """Let the notebook print a hint below the traceback of a name that is not defined.
-
-    Does nothing outside of IPython, and nothing to other errors.
-    """
+    """Let IPython print a hint below the traceback of a name that is not defined."""
     try:
         from IPython import get_ipython
     except ImportError:
@@ -36,6 +33,6 @@ def _show_with_hint(
 ) -> None:
     shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
     name = getattr(error, "name", None)
-    # An UnboundLocalError is a NameError, too, and comes from inside of a function.
+    # An UnboundLocalError is a NameError, too, but comes from inside a function.
     if kind is NameError and name:
         print(HINT.format(name=repr(name)))

@@ -1,7 +1,6 @@
-"""Shows a piece of the package in a notebook, read from the file that Python runs.
+"""Show source code of the package in a notebook, read from the file that Python runs.
 
-A chapter that copied a function would part from it one day. Here the page holds what the package
-holds, and the test that compares stored outputs fails when the package moves on.
+A copy in the chapter could become outdated; stored outputs of this are compared with the package.
 """
 
 import ast
@@ -20,7 +19,7 @@ ROOT = Path(transformer.__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Source:
-    """A piece of source with its place; a notebook shows it highlighted, with a link."""
+    """A piece of source code; a notebook shows it highlighted, with a link to file and lines."""
 
     code: str
     path: str
@@ -29,7 +28,7 @@ class Source:
 
     @property
     def place(self) -> str:
-        """File and lines in words."""
+        """File and lines, in words."""
         return f"{self.path}, lines {self.first_line}-{self.last_line}"
 
     def _repr_markdown_(self) -> str:
@@ -47,7 +46,7 @@ def show_source(thing: Callable[..., Any], docstring: bool = True) -> Source:
 
     Args:
         thing: a class, function or method defined in ``transformer``.
-        docstring: False leaves the docstring out, where the text beside it says the same.
+        docstring: whether to include the docstring.
 
     Returns:
         The source, which a notebook shows as highlighted code with a link to file and lines.

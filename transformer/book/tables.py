@@ -1,4 +1,4 @@
-"""Tables made from numbers that the page itself computed."""
+"""Tables of numbers that a page has computed."""
 
 import math
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ class Table:
 
         head = f"<thead><tr>{cells('th', self.header)}</tr></thead>"
         body = "".join(f"<tr>{cells('td', row)}</tr>" for row in self.rows)
-        # The class lets the page's own colours through in dark mode, see book/_static/custom.css.
+        # The class keeps the colours of the page in dark mode, see book/_static/custom.css.
         return (
             '<div class="themed" style="overflow-x:auto">'
             f'<table class="table">{head}<tbody>{body}</tbody></table></div>'
         )
 
     def markdown(self) -> str:
-        """The table in Markdown, for a page that is no notebook."""
+        """Write the table in Markdown."""
         lines = [self.header, ["---"] * len(self.header), *self.rows]
         cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
         return "".join(f"| {' | '.join(line)} |\n" for line in cells)
@@ -54,7 +54,7 @@ class Table:
 
 
 def significant(number: int | float, digits: int = 2) -> str:
-    """Write a measured number with as many digits as it deserves: 1763.2 becomes "1,800".
+    """Write a number with a few significant digits: 1763.2 becomes "1,800".
 
     Args:
         number: any finite number.
@@ -70,9 +70,9 @@ def significant(number: int | float, digits: int = 2) -> str:
 
 
 def comparison(rows: Sequence[tuple[str, str, str]]) -> Table:
-    """Make the table that ends every experiment: the paper, the measurement, the difference.
+    """Make the table that ends a chapter: the paper, the measurement, the difference.
 
     Args:
-        rows: (what the paper says, what was measured here, where they differ).
+        rows: (statement of the paper, measurement, where they differ).
     """
     return Table(["What the paper says", "What we measured", "Where they differ"], rows)

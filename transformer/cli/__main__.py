@@ -1,4 +1,4 @@
-"""``python -m transformer.cli``, as ``accelerate launch -m`` and ``torchrun -m`` need it."""
+"""Run ``python -m transformer.cli``, for ``accelerate launch -m`` and ``torchrun -m``."""
 
 from transformer.cli import main
 

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from transformer.cli.frame import app
+from transformer.cli.frame import app, require_free
 
 
 @app.command()
 def average(
     source: Annotated[
-        list[Path], typer.Argument(metavar="PATH", help="Folder of a run, or its weight files.")
+        list[Path], typer.Argument(metavar="PATH", help="Folder of a run, or weight files.")
     ],
     output: Annotated[
         Path | None,
@@ -20,15 +20,15 @@ def average(
             "-o",
             metavar="DIR",
             show_default="RUN/average-LAST",
-            help="Folder of the averaged model.",
+            help="Folder to write.",
         ),
     ] = None,
-    last: Annotated[int, typer.Option(help="How many checkpoints of a run.")] = 5,
-    half: Annotated[bool, typer.Option("--half", help="Store as float16: half the size.")] = False,
+    last: Annotated[int, typer.Option(help="Number of checkpoints of a run.")] = 5,
+    half: Annotated[bool, typer.Option("--half", help="Store as float16, half the size.")] = False,
 ) -> None:
     """Average checkpoints into one model.
 
-    The last few of a run, or those that are named. The result is a folder for --model.
+    Takes the last checkpoints of a run, or the named files. The result is a folder for --model.
 
     \b
     Examples:
@@ -43,8 +43,7 @@ def average(
         checkpoints = last_checkpoints(source[0], last)
         output = output or source[0] / f"average-{last}"
     if output is None:
-        raise ValueError("--output must name a folder when checkpoints are named one by one")
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise FileExistsError(f"{output} exists; choose another --output")
+        raise ValueError("--output must name a folder if checkpoints are given as files")
+    require_free(output)
     save_pretrained(*average_model(checkpoints), output, half)
     typer.echo(f"{output}: the mean of {', '.join(path.stem for path in checkpoints)}")

@@ -1,13 +1,12 @@
 """``transformer export``."""
 
-import os
-import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, cast
 
 import typer
 
-from transformer.cli.frame import app
+from transformer.cli.frame import app, require_free
 
 FORMS = ("ctranslate2", "marian", "onnx", "torch")
 
@@ -21,15 +20,15 @@ def export(
     to: Annotated[str, typer.Option("--to", metavar="FORM", help=f"One of {', '.join(FORMS)}.")],
     quantization: Annotated[
         str | None,
-        typer.Option(help="Of ctranslate2: int8, float16, ...", show_default="float32"),
+        typer.Option(help="For ctranslate2: int8, float16, ...", show_default="float32"),
     ] = None,
 ) -> None:
-    """Write a model in the form of another program.
+    """Export a model for use with another program.
 
-    ctranslate2: for serving; int8 is smaller and faster and not quite as good. marian: for
+    ctranslate2: for serving; int8 is smaller and faster at a small loss in quality. marian: for
     MarianMTModel of Hugging Face. onnx, torch: encoder and decoder step as graphs without Python,
-    compared with the model before the folder appears. ctranslate2 and onnx need the extra packages
-    of transformer-book[export].
+    compared with the model before the folder appears. ctranslate2 and onnx need the packages of
+    transformer-book[export].
 
     \b
     Examples:
@@ -45,25 +44,22 @@ def export(
         raise ValueError(f"--to must be one of {', '.join(FORMS)}, got {to!r}")
     if quantization is not None and to != "ctranslate2":
         raise ValueError(f"--quantization is for --to ctranslate2, not {to}")
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise FileExistsError(f"{output} exists; choose another folder")
+    require_free(output)
     translator = Translator.from_pretrained(model)
-    # Whatever goes wrong, there is a whole folder or none.
-    unfinished = output.with_name(f"{output.name}.{os.getpid()}.tmp")
-    said = ""
-    try:
+    output.parent.mkdir(parents=True, exist_ok=True)
+    # The folder appears only when it is complete.
+    with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
+        folder, note = Path(temporary) / output.name, ""
         if to == "ctranslate2":
-            to_ctranslate2(translator, unfinished, quantization)
-            said = f", {quantization or 'float32'}"
+            to_ctranslate2(translator, folder, quantization)
+            note = f", {quantization or 'float32'}"
         elif to == "marian":
-            to_marian(translator, unfinished)
+            to_marian(translator, folder)
         else:
-            difference = to_graphs(translator, unfinished, cast(GraphKind, to))  # of two, see above
-            said = f", no logit further than {difference:.0e} from the model's"
+            difference = to_graphs(translator, folder, cast(GraphKind, to))
+            note = f", largest difference of a logit {difference:.0e}"
         if output.exists():
-            output.rmdir()  # it is empty; Windows renames onto no folder at all
-        unfinished.rename(output)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+            output.rmdir()  # it is empty; Windows cannot rename onto a folder
+        folder.rename(output)
     size = sum(path.stat().st_size for path in output.iterdir()) / 1e6
-    typer.echo(f"{output}: {to}{said}, {size:.1f} MB")
+    typer.echo(f"{output}: {to}{note}, {size:.1f} MB")

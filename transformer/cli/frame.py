@@ -1,4 +1,4 @@
-"""The command's frame: its errors, its exit codes, and the options that several commands share."""
+"""The frame of the command: errors, exit codes, and options that several commands share."""
 
 import io
 import os
@@ -13,13 +13,13 @@ from typer.core import TyperGroup
 
 from transformer import __version__
 
-# What comes of bad input or of this machine. By name where the class would cost an import of torch.
+# Errors of bad input or of this machine; by name if importing the class would import torch.
 EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError)
 EXPECTED_NAMES = ("NonFiniteLossError", "OutOfMemoryError")
 
 
 class OneLineErrors(TyperGroup):
-    """Turns errors into one line and an exit code; with ``--debug`` the traceback stays."""
+    """Turn errors into one line and an exit code; ``--debug`` keeps the traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -33,7 +33,7 @@ class OneLineErrors(TyperGroup):
                 _complain("interrupted")
                 code = 130
             except BrokenPipeError:
-                # Whoever read us has seen enough. Python's own flush at exit must not fail again.
+                # The reader closed the pipe. Python's flush at exit must not fail again.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 code = 141
             except Exception as error:
@@ -57,7 +57,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command, as the entry point ``transformer`` does."""
-    # SIGTERM unwinds the stack as Ctrl-C does, so that no temporary file is left behind.
+    # SIGTERM unwinds the stack like Ctrl-C, so that temporary files are removed.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -74,7 +74,7 @@ def _complain(text: str) -> None:
 
 
 def _message(error: Exception | str) -> str:
-    """One line, whatever the error says."""
+    """Return the message of an error in one line."""
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     else:
@@ -98,7 +98,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Attention Is All You Need: train Transformers on parallel text, and translate with them.
+    """Attention Is All You Need: train Transformers on parallel text and translate with them.
 
     \b
     Example:
@@ -106,14 +106,14 @@ def _options(
     """
 
 
-# Options of several commands.
 DEFAULT_MODEL = "tatoeba-en-de"
-
 Model = Annotated[
     str, typer.Option("--model", "-m", help="A shipped model, a folder, or a Hub id owner/name.")
 ]
-BeamSize = Annotated[int, typer.Option(help="Beginnings followed at once; 1 is greedy search.")]
-Alpha = Annotated[float, typer.Option(help="Length penalty; more favours long translations.")]
+BeamSize = Annotated[int, typer.Option(help="Prefixes searched in parallel; 1 is greedy search.")]
+Alpha = Annotated[
+    float, typer.Option(help="Length penalty; larger values favour long translations.")
+]
 Penalty = Annotated[
     str, typer.Option(help="gnmt: ((5 + length) / 6)^alpha; fairseq: length^alpha.")
 ]
@@ -122,24 +122,27 @@ Device = Annotated[
     str | None, typer.Option(help="cpu, cuda, cuda:1, mps.", show_default="a GPU if there is one")
 ]
 DataDir = Annotated[
-    Path | None, typer.Option(help="Folder of your own copies of corpus files.", metavar="DIR")
+    Path | None, typer.Option(help="Folder with your copies of corpus files.", metavar="DIR")
 ]
 File = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Text in UTF-8, a sentence a line.")
+    Path | None, typer.Option(metavar="FILE", help="UTF-8 text, one sentence per line.")
 ]
 
 
 def file_pair(name: str, source: Path | None, target: Path | None) -> tuple[Path, Path] | None:
-    """Return both files or None.
+    """Return both files or None; raise ValueError if only one is given.
 
     Args:
-        name: begins the options' names in the error, such as "test-".
+        name: prefix of the options in the error, such as "test-".
         source: the file of one option.
         target: the file of the other.
-
-    Raises:
-        ValueError: if only one of them was given.
     """
     if (source is None) != (target is None):
-        raise ValueError(f"--{name}source-file and --{name}target-file go together")
+        raise ValueError(f"--{name}source-file and --{name}target-file must be given together")
     return None if source is None or target is None else (source, target)
+
+
+def require_free(folder: Path) -> None:
+    """Raise FileExistsError unless ``folder`` is absent or empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileExistsError(f"{folder} exists; choose another folder")

@@ -13,9 +13,9 @@ from transformer.cli.frame import DataDir, app
 
 @app.command()
 def corpora(data_dir: DataDir = None) -> None:
-    """List the corpora and say which are at hand.
+    """List the corpora and show which are available offline.
 
-    Those that are not come from the network or from a folder of yours.
+    The others are downloaded, or read from --data-dir.
 
     \b
     Example:
@@ -92,7 +92,7 @@ def _size(config: Any) -> None:
 
 
 def _fields(settings: Any) -> None:
-    """Print every field of a dataclass, those inside it in a block of their own."""
+    """Print every field of a dataclass, with nested dataclasses as blocks."""
     inner = [f.name for f in fields(settings) if is_dataclass(getattr(settings, f.name))]
     own = [f.name for f in fields(settings) if f.name not in inner]
     _table([(name, _as_set(getattr(settings, name))) for name in own])
@@ -102,7 +102,7 @@ def _fields(settings: Any) -> None:
 
 
 def _as_set(value: Any) -> str:
-    """A value in the words that ``--set`` reads."""
+    """Return a value in the syntax of ``--set``."""
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 

@@ -21,12 +21,12 @@ def train(
             "-o",
             metavar="DIR",
             show_default="runs/PRESET",
-            help="Folder of the run. A run that stopped there goes on.",
-        ),
+            help="Folder of the run; a run that stopped there resumes.",
+        ),  # fmt: skip
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help="Change a field; can be repeated."),
+        typer.Option("--set", metavar="FIELD=VALUE", help="Change a field; repeatable."),
     ] = None,
     data_dir: DataDir = None,
     source_file: File = None,
@@ -36,38 +36,28 @@ def train(
     test_source_file: File = None,
     test_target_file: File = None,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also write curves for TensorBoard.")
+        bool, typer.Option("--tensorboard", help="Also write TensorBoard curves.")
     ] = False,
-    price: Annotated[
-        float | None,
-        typer.Option(
-            metavar="DOLLARS",
-            min=0.0,
-            show_default="an assumption",
-            help="What one device costs an hour, to say what the run will cost.",
-        ),
-    ] = None,
 ) -> None:
-    """Train a model by a preset and evaluate it.
+    """Train a model with a preset and evaluate it.
 
-    It learns from the preset's corpus, or from your own text: two files whose lines translate one
-    another. What it needs is said before it starts, and before a large download: disk, memory, time
-    and cost. Ctrl-C saves and stops; the same command goes on from there. The trained model lies in
-    DIR/model, the recorded run in DIR/run.json.
+    The training text is the preset's corpus, or two files of yours whose lines are translations of
+    each other. Before it starts, and before a large download, the command prints the disk space,
+    memory and time that the run needs. Ctrl-C saves and stops; the same command resumes. The model
+    is written to DIR/model, the record of the run to DIR/run.json.
 
     \b
     Examples:
       transformer train smoke
       transformer train tatoeba-small --set d_model=128 --set max_steps=2000
       transformer train tatoeba-small --source-file text.en --target-file text.de -o runs/mine
-      transformer train wmt14-base --price 2.50
+      transformer train wmt14-base --set precision=fp16
       accelerate launch -m transformer.cli train wmt14-base
     """
     from transformer.data.corpora import corpus_from_files
+    from transformer.recipes.estimate import LARGE_CORPORA, preview
     from transformer.recipes.overrides import parse_changes
     from transformer.recipes.presets import get_preset
-    from transformer.recipes.requirements import LARGE_CORPORA
-    from transformer.recipes.timing import preview
     from transformer.recipes.translation import TranslationRun
 
     recipe = get_preset(preset)
@@ -81,10 +71,10 @@ def train(
         raise ValueError("files for validation or test need --source-file and --target-file")
     folder = output or Path("runs") / preset
     if files is None and recipe.corpus in LARGE_CORPORA and not (folder / "state.pt").exists():
-        first = int(os.environ.get("RANK", 0)) == 0  # `accelerate launch` starts several of us
+        first = int(os.environ.get("RANK", 0)) == 0  # `accelerate launch` starts several processes
         if first:
-            typer.echo("timing a step of this size, to say what the run needs ...")
-        needs = preview(recipe, price, _at_hand(recipe.corpus, data_dir))
+            typer.echo("timing a step of this size to estimate what the run needs ...")
+        needs = preview(recipe, _at_hand(recipe.corpus, data_dir))
         if first:
             typer.echo("\n".join([*needs.lines(), *_without_gpu(needs.hours)]))
     run = TranslationRun(
@@ -97,11 +87,11 @@ def train(
     say: Callable[[str], None] = (
         typer.echo if run.trainer.accelerator.is_main_process else lambda line: None
     )
-    say(run.describe(price))
+    say(run.describe())
     if not run.train():
         say(
             f"stopped at step {run.trainer.step:,} of {recipe.training.max_steps:,}, all saved in "
-            f"{run.folder}; the same command goes on from there"
+            f"{run.folder}; the same command resumes"
         )
         raise typer.Exit(128 + (run.trainer.stopped_by or signal.SIGINT))
     run.trainer.accelerator.end_training()
@@ -111,19 +101,19 @@ def train(
 
 
 def _without_gpu(hours: float | None) -> list[str]:
-    """What to say to somebody who trains for days on a CPU, perhaps without knowing."""
+    """Return a warning for a training of days on a CPU."""
     from transformer.inference.device import choose_device
 
     if hours is None or hours < 24 or choose_device().type != "cpu":
         return []
     return [
-        "device: the CPU, since PyTorch sees no GPU here. This preset is made for one; made for a "
-        "CPU are smoke, tatoeba-small and multi30k-tiny-cpu. Ctrl-C stops it."
+        "device: the CPU, because PyTorch sees no GPU. This preset needs a GPU; presets for a CPU "
+        "are smoke, tatoeba-small and multi30k-tiny-cpu. Ctrl-C stops the run."
     ]
 
 
 def _at_hand(corpus: str, data_dir: Path | None) -> bool:
-    """Whether a corpus is here already, as far as the user's own files tell."""
+    """Return whether a corpus is available without a download."""
     from transformer.data.corpora.catalogue import corpus_catalogue
 
     return any(entry.at_hand for entry in corpus_catalogue(data_dir) if entry.name == corpus)

@@ -27,7 +27,7 @@ from transformer.cli.frame import (
 def translate(
     text: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", show_default="standard input, a sentence a line"),
+        typer.Argument(metavar="TEXT", show_default="standard input, one sentence per line"),
     ] = None,
     model: Model = DEFAULT_MODEL,
     beam_size: BeamSize = 4,
@@ -38,8 +38,8 @@ def translate(
 ) -> None:
     """Translate sentences, or standard input.
 
-    One line comes out for every line that goes in. Standard input is translated in portions of
-    the batch size; with --batch-size 1 every line is answered at once.
+    Every input line gives exactly one output line. Standard input is translated in portions of the
+    batch size; with --batch-size 1 every line is answered at once.
 
     \b
     Examples:
@@ -53,10 +53,10 @@ def translate(
     translator = Translator.from_pretrained(model, choose_device(device))
     lines, at_once = text or decoded_lines(limited_lines(sys.stdin.buffer)), batch_size
     if not text and sys.stdin.isatty():
-        typer.echo("a sentence a line; Ctrl-D ends", err=True)
+        typer.echo("one sentence per line; Ctrl-D ends", err=True)
         at_once = 1
     elif not text and _is_file(sys.stdin):
-        at_once = 32 * batch_size  # nobody waits for a line: sort by length over more of them
+        at_once = 32 * batch_size  # sorting more lines by length reduces padding
     options = dict(beam_size=beam_size, alpha=alpha, penalty=penalty, batch_size=batch_size)
     for translation in translate_lines(translator, lines, at_once, **options):
         typer.echo(translation)
@@ -75,9 +75,9 @@ def evaluate(
     corpus: Annotated[
         str | None, typer.Option(help="See: transformer corpora.", show_default="tatoeba-en-de")
     ] = None,
-    split: Annotated[str, typer.Option(help="Which part of the corpus.")] = "test",
+    split: Annotated[str, typer.Option(help="Part of the corpus.")] = "test",
     text: Annotated[
-        str, typer.Option(help="moses-lowercase for a model of lower-cased Moses tokens.")
+        str, typer.Option(help="moses-lowercase for models of lower-cased Moses tokens.")
     ] = "plain",
     source_file: File = None,
     target_file: File = None,
@@ -90,7 +90,7 @@ def evaluate(
 ) -> None:
     """Print BLEU and chrF of a model on a test set.
 
-    The signature behind each score says how sacreBLEU computed it.
+    The signature after each score records how sacreBLEU computed it.
 
     \b
     Examples:
@@ -105,11 +105,9 @@ def evaluate(
 
     files = file_pair("", source_file, target_file)
     if files is not None and corpus is not None:
-        raise ValueError("give --corpus or files, not both")
+        raise ValueError("give either --corpus or files, not both")
     if files is not None and text != "plain":
-        raise ValueError(
-            "--text is for --corpus, whose languages are known; files stay as they are"
-        )
+        raise ValueError("--text needs --corpus, whose languages are known")
     translator = Translator.from_pretrained(model, choose_device(device))
     if files is not None:
         name, pairs = str(files[0]), load_parallel_files(*files)
@@ -117,13 +115,13 @@ def evaluate(
         found = load_corpus(corpus or DEFAULT_MODEL, data_dir)
         if split not in found.splits:
             raise ValueError(f"split must be one of {', '.join(found.splits)}, got {split!r}")
-        # The training text need not be brought into another form for a score on the test text.
+        # Do not convert the training text, which is not scored.
         found = replace(found, splits={split: found.splits[split]})
         name, pairs = f"{found.name} {split}", in_form(found, text).splits[split]
     search = f"beam {beam_size}, alpha {alpha} ({penalty})"
     typer.echo(f"{model} on {name}: {len(pairs):,} pairs, {search}")
     shown = sys.stderr.isatty()
     options = beam_size, alpha, batch_size, shown
-    kinds: dict[str, Any] = dict(text=text, penalty=penalty)  # where unknown, it is said there
+    kinds: dict[str, Any] = dict(text=text, penalty=penalty)
     for score in scores_of(translator, pairs, *options, **kinds):
         typer.echo(str(score))

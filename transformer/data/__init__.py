@@ -1,4 +1,6 @@
-"""Text, tokens and batches: section 5.1 of the paper.
+"""Text, tokens and batches.
+
+Paper: section 5.1
 
 - :mod:`transformer.data.corpora`: parallel corpora by name, split into training and test text.
 - :mod:`transformer.data.parallel`: splits, corpora, and any two aligned text files.

@@ -1,37 +1,168 @@
-"""Batches by token budget (section 5.1): sentences of like length share a batch.
+"""Token ids of sentence pairs in flat arrays, and batches by token budget.
 
 The cost of a batch is the size of its padded matrices, not the number of its sentences. So a
-batch holds as many pairs as fit a budget of token positions, and pairs are sorted by length
-first, which leaves little padding.
+batch holds as many pairs as fit a budget of token positions, and pairs are first sorted by length
+to reduce padding.
+
+Paper: section 5.1
 """
 
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any
+from functools import cached_property
+from itertools import chain, islice, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int, Int32, Int64
+from jaxtyping import Int, Int32, Int64, UInt16
 from torch import Tensor
 
-from transformer.data.encoded import EncodedPairs, Sentences, encode_pairs
+from transformer.data.parallel import Split
+from transformer.data.tokenizer import TokenizerLike
 
-__all__ = ["Batch", "EncodedPairs", "Sentences", "TokenBatches", "encode_pairs", "padding_waste"]
+# Pairs encoded at once: enough for all threads, few enough to need little memory.
+_CHUNK = 10_000
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Token ids of many sentences in one flat array: a tenth of the memory of lists.
+
+    Args:
+        ids: The concatenated sentences, each with its ``<eos>``; may be a memory-mapped file.
+        offsets: Start of each sentence, and the end of the last.
+    """
+
+    ids: Int32[np.ndarray, " tokens"] | UInt16[np.ndarray, " tokens"]
+    offsets: Int64[np.ndarray, " rows_plus_1"]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def lengths(
+        self, rows: Int64[np.ndarray, " B"] | slice = slice(None)
+    ) -> Int64[np.ndarray, " B"]:
+        """Return the number of ids, ``<eos>`` included, of all sentences or of some."""
+        return self.offsets[1:][rows] - self.offsets[:-1][rows]
+
+    def __getitem__(self, row: int) -> list[int]:
+        row = range(len(self))[row]
+        return self.ids[self.offsets[row] : self.offsets[row + 1]].tolist()
+
+    def padded(self, rows: Int64[np.ndarray, " B"], pad_id: int) -> Int64[np.ndarray, "B T"]:
+        """Return some sentences as one matrix, padded on the right to the longest of them."""
+        lengths = self.lengths(rows)
+        position = np.arange(lengths.max())
+        real = position < lengths[:, None]
+        matrix = np.full(real.shape, pad_id, dtype=np.int64)
+        matrix[real] = self.ids[(self.offsets[rows, None] + position)[real]]
+        return matrix
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """A split as token ids, with the ids of padding and ``<bos>``."""
+
+    source: Sentences
+    target: Sentences
+    pad_id: int = 0
+    bos_id: int = 1
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @cached_property
+    def checksum(self) -> int:
+        """CRC-32 of all ids, source before target; equal for equal text and tokenizer."""
+        return ids_checksum([self.source.ids, self.target.ids])
+
+    @cached_property
+    def by_length(self) -> "ByLength":
+        """The pairs sorted by length, for batching."""
+        source, target = self.source.lengths(), self.target.lengths()
+        # Sorting small integers is several times as fast.
+        longest = max(source.max(initial=0), target.max(initial=0))
+        small = np.int16 if longest < 1 << 15 else np.int64
+        source, target = source.astype(small), target.astype(small)
+        order = np.argsort(np.where(target % 2 == 0, source, -source), kind="stable")
+        order = order[np.argsort(target[order], kind="stable")]
+        return ByLength(order, source[order].astype(np.int32), target[order].astype(np.int32))
+
+
+class ByLength(NamedTuple):
+    """Numbers and lengths of pairs, sorted by target length, then source length.
+
+    Source lengths alternately rise and fall from one target length to the next, so that a batch
+    that spans two does not combine the longest sources with the shortest.
+    """
+
+    rows: Int64[np.ndarray, " pairs"]
+    source: Int32[np.ndarray, " pairs"]
+    target: Int32[np.ndarray, " pairs"]
+
+
+def ids_checksum(
+    arrays: Iterable[Int32[np.ndarray, " _"] | UInt16[np.ndarray, " _"]], start: int = 0
+) -> int:
+    """Return the CRC-32 of token ids of any type; ``start`` is that of the ids before them."""
+    for ids in arrays:
+        start = zlib.crc32(ids.astype(np.int32, copy=False).data, start)
+    return start
+
+
+def encode_pairs(tokenizer: TokenizerLike, split: Split) -> EncodedPairs:
+    """Encode a split; every sentence ends with ``<eos>``.
+
+    The ids are held in memory; :func:`~transformer.data.token_cache.cached_pairs` keeps them on
+    disk.
+    """
+    nothing = np.empty(0, np.int32), np.zeros(1, np.int64)
+    chunks = [(nothing, nothing), *encoded_chunks(tokenizer, split)]
+    source, target = (
+        Sentences(*map(np.concatenate, zip(*side, strict=True)))
+        for side in zip(*chunks, strict=True)
+    )
+    return EncodedPairs(source, target, tokenizer.pad_id, tokenizer.bos_id)
+
+
+# Ids of concatenated sentences, and the end of each.
+Ends = tuple[Int32[np.ndarray, " tokens"], Int64[np.ndarray, " rows"]]
+
+
+def encoded_chunks(tokenizer: TokenizerLike, split: Split) -> Iterator[tuple[Ends, Ends]]:
+    """Encode a split in chunks of pairs.
+
+    Yields:
+        Both sides of a chunk: the ids, and the end of each sentence, counted from the first id of
+        the split.
+    """
+    pairs, totals = iter(split), [0, 0]
+    while chunk := list(islice(pairs, _CHUNK)):
+        sides = []
+        for i, texts in enumerate(zip(*chunk, strict=True)):
+            encoded = tokenizer.encode_batch(texts)
+            ends = totals[i] + np.cumsum([len(row) + 1 for row in encoded], dtype=np.int64)
+            totals[i] = int(ends[-1])
+            end = [tokenizer.eos_id]
+            flat = chain.from_iterable(chain(row, end) for row in encoded)
+            sides.append((np.fromiter(flat, np.int32), ends))
+        yield sides[0], sides[1]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One step's input, padded on the right.
+    """Sentence pairs as matrices, padded on the right.
 
     Args:
         source: Source ids with ``<eos>``, shape (B, S).
-        target_input: Target ids behind ``<bos>``, shape (B, T): what the decoder may see.
-        labels: Target ids with ``<eos>``, shape (B, T): what it should say at each position.
+        target_input: ``<bos>`` and the target ids, shape (B, T): the decoder's input.
+        labels: Target ids with ``<eos>``, shape (B, T): the tokens to predict.
         num_source_tokens: Source positions that are not padding.
         num_target_tokens: Labels that are not padding.
-        rows: Places of these labels in ``labels.flatten()``, shape (N,). The loss looks for them if
-            it gets None, but then a GPU has to wait for the answer.
+        rows: Positions of these labels in ``labels.flatten()``, shape (N,). If None, the loss
+            searches for them, which synchronises with a GPU.
 
     Paper: section 3.1
     """
@@ -47,15 +178,7 @@ class Batch:
         return self.source.shape[0]
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> "Batch":
-        """The same batch on another device.
-
-        Args:
-            device: Where to.
-            non_blocking: Copy asynchronously where the memory allows it.
-
-        Returns:
-            A batch whose tensors are on ``device``.
-        """
+        """Return the batch on another device; ``non_blocking`` as for ``Tensor.to``."""
         moved: dict[str, Any] = {
             name: tensor.to(device, non_blocking=non_blocking)
             for name, tensor in vars(self).items()
@@ -65,22 +188,21 @@ class Batch:
 
 
 class TokenBatches:
-    """Plans batches of at most ``batch_tokens`` token positions, anew for each epoch.
+    """Plan the batches of each epoch, with at most ``batch_tokens`` token positions per side.
 
-    For each batch, rows x longest row is at most ``batch_tokens`` on the source side and on the
-    target side, ``<eos>`` and padding included. Pairs are sorted by target length, then source
-    length; pairs of equal lengths fall into a random order, so the company of a sentence changes
-    from epoch to epoch. The batches of an epoch come in random order. The number of batches is
-    the same in every epoch.
+    The positions of a side are rows x longest row, ``<eos>`` and padding included. Pairs are
+    sorted by target length, then source length; pairs of equal lengths are shuffled, so that a
+    sentence meets others in each epoch. Then the batches are shuffled. Every epoch has the same
+    number of batches.
 
-    A run that stops in mid-epoch goes on with ``epoch(e)[k:]``: the plan depends on nothing but
-    the pairs, ``batch_tokens``, ``max_length``, ``seed`` and ``e``.
+    The plan depends only on the pairs, ``batch_tokens``, ``max_length``, ``seed`` and the number
+    of the epoch. So a run that stopped in epoch ``e`` resumes with ``epoch(e)[k:]``.
 
     Args:
         pairs: Encoded pairs.
         batch_tokens: Budget of each side in token positions, at least 1.
         seed: At least 0.
-        max_length: Longest side that is kept, in tokens with ``<eos>``; None for no limit but
+        max_length: Length limit of either side, in tokens with ``<eos>``; None for no limit except
             the budget. Longer pairs are dropped and counted in ``num_dropped``.
 
     Raises:
@@ -111,7 +233,7 @@ class TokenBatches:
         longest = np.maximum(source, target)
         limit = batch_tokens if max_length is None else min(batch_tokens, max_length)
         kept = longest <= limit
-        #: Pairs longer than ``max_length`` or ``batch_tokens``, which no batch holds.
+        #: Number of pairs longer than ``max_length`` or ``batch_tokens``, which are left out.
         self.num_dropped = int(len(kept) - kept.sum())
         if self.num_dropped == len(kept):
             raise ValueError(
@@ -120,15 +242,15 @@ class TokenBatches:
         if self.num_dropped:
             rows, source, target, longest = rows[kept], source[kept], target[kept], longest[kept]
         self._rows, self._cuts = rows, self._cut(longest)
-        # Where the (target, source) lengths of the sorted rows change, and both ends.
+        # Indices at which the lengths of the sorted rows change, and both ends.
         changes = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
         self._runs = [0, *(np.flatnonzero(changes) + 1).tolist(), len(rows)]
 
     def _cut(self, longest: Int32[np.ndarray, " rows"]) -> list[int]:
-        """Starts of the batches after the first: as many rows in each as the budget allows."""
+        """Return the starts of the batches after the first, each as large as the budget allows."""
         cuts: list[int] = []
         start, budget = 0, self.batch_tokens
-        # Millions of rows have a few hundred lengths: where all rows are of one, count.
+        # Millions of rows have only a few hundred lengths: for equal lengths, just count.
         ends = np.append(np.flatnonzero(np.diff(longest)) + 1, len(longest))
         while start < len(longest):
             most = budget // int(longest[start])
@@ -147,24 +269,12 @@ class TokenBatches:
         return len(self._cuts) + 1
 
     def epoch(self, epoch: int) -> list[Int64[np.ndarray, " B"]]:
-        """Plan of one epoch: for each batch the row numbers of its pairs.
-
-        Args:
-            epoch: Number of the epoch, from 0.
-
-        Returns:
-            The batches in the order to train on; every pair that was not dropped is in one.
-
-        Raises:
-            ValueError: If ``epoch`` is negative.
-
-        Paper: section 5.1
-        """
+        """Return the batches of an epoch, counted from 0, each as row numbers of its pairs."""
         if epoch < 0:
             raise ValueError(f"epoch must be at least 0, got {epoch}")
         random = np.random.default_rng([self.seed, epoch])
         draw, rows = random.random(len(self._rows)), np.empty_like(self._rows)
-        # Run by run: many small sorts take a tenth of the time of one large one.
+        # Many small sorts take a tenth of the time of one large sort.
         for start, end in pairwise(self._runs):
             order = np.argsort(draw[start:end])
             rows[start:end] = self._rows[start:end][order]
@@ -172,21 +282,11 @@ class TokenBatches:
         return [batches[i] for i in random.permutation(len(batches))]
 
     def batch(self, indices: Int64[np.ndarray, " B"]) -> Batch:
-        """Make the batch of some pairs.
-
-        Args:
-            indices: Row numbers, as :meth:`epoch` gives them; at least one.
-
-        Returns:
-            The padded tensors, on the CPU.
-
-        Paper: section 3.1
-        """
+        """Make the batch of the pairs with these row numbers, on the CPU."""
         pairs = self.pairs
         source = pairs.source.padded(indices, pairs.pad_id)
         labels = pairs.target.padded(indices, pairs.pad_id)
-        # The decoder sees <bos> and the labels before its own. Where a row's labels have ended,
-        # its input has too: the <eos> itself is never an input.
+        # The decoder sees <bos> and the preceding labels. <eos> is never an input.
         lengths = pairs.target.lengths(indices)
         real = np.arange(labels.shape[1]) < lengths[:, None]
         target_input = np.full_like(labels, pairs.bos_id)
@@ -202,19 +302,7 @@ class TokenBatches:
 
 
 def padding_waste(batches: Iterable[Batch]) -> float:
-    """Share of the token positions of both sides that are padding.
-
-    Args:
-        batches: The batches, such as those of an epoch.
-
-    Returns:
-        A number in [0, 1).
-
-    Raises:
-        ValueError: If there are no batches.
-
-    Paper: not in the paper; it groups pairs "by approximate sequence length" for this reason.
-    """
+    """Return the fraction of all token positions that are padding; ValueError without batches."""
     real = positions = 0
     for batch in batches:
         real += batch.num_source_tokens + batch.num_target_tokens

@@ -1,41 +1,38 @@
-"""Lines of text files, one after the other, in constant memory."""
+"""Read the lines of text files, plain or compressed, in constant memory.
 
+A few kilobytes of gzip can unpack to as many gigabytes. So the unpacked size is limited before it
+is held in memory, to what is plausible for text.
+"""
+
+import gzip
+import io
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from transformer.data.packed import iterate_gzip
+#: Every file may unpack to this many bytes.
+ALWAYS_ALLOWED = 1 << 28
+
+#: A larger file may unpack to this many times its size. Text shrinks by a factor of 3 to 10.
+HIGHEST_RATIO = 100
 
 _BLOCK = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_lines(path: Path | str) -> list[str]:
-    r"""Read a UTF-8 text file, plain or ``.gz``, into its lines.
-
-    Args:
-        path: The file; a name that ends in ``.gz`` is decompressed.
-
-    Returns:
-        The lines without their ends.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is empty, not UTF-8, damaged gzip, or unpacks to more than text.
-    """
+    """Read all lines of a text file into a list, as :func:`iterate_lines` does one by one."""
     return list(iterate_lines(path))
 
 
 def iterate_lines(path: Path | str) -> Iterator[str]:
-    r"""Read the lines of a UTF-8 text file, plain or ``.gz``, as they are asked for.
+    r"""Iterate over the lines of a UTF-8 text file, without their ends.
 
     Only ``\n`` and ``\r\n`` end a line. ``str.splitlines`` would also break at characters such as
     U+2028 that occur inside sentences of real corpora, and shift all lines that follow.
 
     Args:
         path: The file; a name that ends in ``.gz`` is decompressed.
-
-    Returns:
-        An iterator over the lines without their ends.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -64,8 +61,8 @@ def iterate_lines(path: Path | str) -> Iterator[str]:
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:
-    """Yield a file in pieces that end where a line ends."""
-    begun: list[bytes] = []  # of a line that goes on in the next block
+    """Yield a file in pieces that end at the end of a line."""
+    begun: list[bytes] = []  # the start of a line that continues in the next block
     for block in _blocks(path):
         head, end, tail = block.rpartition(b"\n")
         if end:
@@ -79,7 +76,41 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 def _blocks(path: Path) -> Iterator[bytes]:
     with open(path, "rb") as file:
         if path.suffix == ".gz":
-            yield from iterate_gzip(file, path.stat().st_size, str(path), _BLOCK)
+            yield from _iterate_gzip(file, path.stat().st_size, str(path))
         else:
             while block := file.read(_BLOCK):
                 yield block
+
+
+def most_unpacked(packed_bytes: int) -> int:
+    """Return how many bytes a packed file of the given size may unpack to."""
+    return max(ALWAYS_ALLOWED, HIGHEST_RATIO * packed_bytes)
+
+
+def unpack_gzip(data: bytes, name: str) -> bytes:
+    """Unpack the content of a gzip file.
+
+    Raises:
+        ValueError: if it is damaged, or unpacks to more than is plausible for text; ``name`` is the
+            name of the file in the message.
+    """
+    return b"".join(_iterate_gzip(io.BytesIO(data), len(data), name))
+
+
+def _iterate_gzip(packed: io.BufferedIOBase, size: int, name: str) -> Iterator[bytes]:
+    most, unpacked = most_unpacked(size), 0
+    with gzip.GzipFile(fileobj=packed) as file:
+        while True:
+            try:
+                block = file.read(min(_BLOCK, most + 1))
+            except (EOFError, OSError, zlib.error) as error:
+                raise ValueError(f"{name} is damaged or not a gzip file: {error}") from None
+            if not block:
+                return
+            unpacked += len(block)
+            if unpacked > most:
+                raise ValueError(
+                    f"{name} has {size:,} bytes and unpacks to more than {most:,}, as no text "
+                    f"does; unpack it yourself if it is what you expect"
+                )
+            yield block

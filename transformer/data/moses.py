@@ -1,12 +1,13 @@
-"""Lower-cased text in Moses tokens: what published scores on Multi30K were computed on.
+"""Lower-cased text in Moses tokens, the form of the published scores on Multi30K.
 
-Cutting words from punctuation and throwing case away makes a small corpus easier, and BLEU on such
-text is another number than BLEU on plain text: compare either with its own kind only.
+Separating punctuation and discarding case makes a small corpus easier. BLEU on such text must not
+be compared with BLEU on plain text.
 
-Paper: section 6.1 (its own scores are on tokenised text too)
+Paper: section 6.1 (its scores are on tokenised text, too)
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, get_args
 
 from transformer.data.parallel import Corpus, Split
@@ -15,18 +16,11 @@ TextForm = Literal["plain", "moses-lowercase"]
 
 
 def in_form(corpus: Corpus, form: str) -> Corpus:
-    """Bring a corpus into the form that a model is trained and scored on.
-
-    Args:
-        corpus: plain text.
-        form: one of ``TextForm``: "plain" leaves it as it is, "moses-lowercase" calls
-            :func:`moses_lowercased`.
+    """Convert a corpus of plain text to one of the forms of ``TextForm``.
 
     Raises:
-        ValueError: If ``form`` is neither.
+        ValueError: If ``form`` is unknown.
         ModuleNotFoundError: If `sacremoses` is needed and not installed.
-
-    Paper: section 6.1 (its scores, too, are on tokenised text)
     """
     if form not in get_args(TextForm):
         raise ValueError(f"text must be one of {', '.join(get_args(TextForm))}, got {form!r}")
@@ -34,45 +28,32 @@ def in_form(corpus: Corpus, form: str) -> Corpus:
 
 
 def moses_lowercased(corpus: Corpus) -> Corpus:
-    """Lower-case every sentence of a corpus and put blanks around its Moses tokens.
-
-    Args:
-        corpus: plain text. Its language codes choose the tokeniser's lists of abbreviations.
-
-    Returns:
-        A corpus of the same name and splits. A sentence without any character but blanks stays
-        empty.
+    """Lower-case every sentence of a corpus and separate its Moses tokens by spaces.
 
     Raises:
         ModuleNotFoundError: If `sacremoses` is not installed.
     """
+
+    def convert(texts: list[str], language: str) -> list[str]:
+        return moses_tokens([text.lower() for text in texts], language)
+
     splits = {
         name: Split(
-            _lowercased_tokens(split.source, corpus.source_language),
-            _lowercased_tokens(split.target, corpus.target_language),
+            convert(split.source, corpus.source_language),
+            convert(split.target, corpus.target_language),
         )
         for name, split in corpus.splits.items()
     }
-    return Corpus(
-        corpus.name, corpus.source_language, corpus.target_language, corpus.licence, splits
-    )
+    return replace(corpus, splits=splits)
 
 
 def moses_tokens(texts: Sequence[str], language: str) -> list[str]:
-    """Put blanks around the Moses tokens of each text.
+    """Separate the Moses tokens of each text by spaces, without escaping.
 
-    Args:
-        texts: plain text, in any case.
-        language: code of their language; it chooses the list of abbreviations.
-
-    Returns:
-        As many texts. Nothing is escaped: "&apos;" for an apostrophe would be a habit of Moses'
-        phrase tables only.
+    The language code selects the list of abbreviations.
 
     Raises:
         ModuleNotFoundError: If `sacremoses` is not installed.
-
-    Paper: section 6.1 (its own scores are on tokenised text)
     """
     try:
         from sacremoses import MosesTokenizer
@@ -83,7 +64,3 @@ def moses_tokens(texts: Sequence[str], language: str) -> list[str]:
         ) from None
     tokenizer = MosesTokenizer(language)
     return [tokenizer.tokenize(text, return_str=True, escape=False) for text in texts]
-
-
-def _lowercased_tokens(texts: list[str], language: str) -> list[str]:
-    return moses_tokens([text.lower() for text in texts], language)

@@ -1,7 +1,7 @@
-"""Parallel text: pairs of a sentence and its translation, and files that hold them.
+"""Parallel text: pairs of a sentence and its translation, and their files.
 
-The only format is the plainest one: two text files in UTF-8, one sentence a line, where line n
-of one file translates line n of the other. Either may be compressed with gzip.
+The only format is two text files in UTF-8 with one sentence per line, where line n of one file
+translates line n of the other. Either may be compressed with gzip.
 """
 
 import hashlib
@@ -17,16 +17,10 @@ from transformer.data.lines import iterate_lines
 
 @dataclass(frozen=True)
 class Split:
-    """Sentences and their translations; iterating gives pairs.
-
-    Args:
-        source: Source sentences.
-        target: Target sentences, of the same length.
+    """Sentences and their translations; iterating yields pairs.
 
     Raises:
-        ValueError: If the two lengths differ.
-
-    Paper: section 5.1
+        ValueError: If there are not as many source as target sentences.
     """
 
     source: list[str]
@@ -46,33 +40,26 @@ class Split:
         return zip(self.source, self.target, strict=True)
 
     def swapped(self) -> "Split":
-        """The same pairs in the other direction."""
+        """Return the same pairs in the other direction."""
         return Split(self.target, self.source)
 
     def first(self, count: int | None) -> "Split":
-        """The first pairs, or all.
-
-        Args:
-            count: How many; None for all.
-        """
+        """Return the first ``count`` pairs; all if it is None."""
         return self if count is None else Split(self.source[:count], self.target[:count])
 
     def __repr__(self) -> str:
-        # Not the text itself: a notebook cell that ends in a split would print megabytes.
+        # Without the text: a notebook cell that ends in a split would print megabytes.
         return f"Split({len(self):,} pairs)"
 
 
 class StreamedSplit(Split):
-    """A split that stays where it is: iterating reads it anew, a few pairs at a time.
+    """A split that stays on disk and may be larger than the memory: each iteration reads it again.
 
-    So it may be larger than the memory. Whoever asks for ``source``, ``target`` or the length
-    has all of it read at once, as any other split.
+    Only ``source`` and ``target`` load the whole text.
 
     Args:
-        read: Begins to read, and yields pairs.
-        identity: Names the text. Another text must have another one.
-
-    Paper: section 5.1 (36 million pairs)
+        read: Called without arguments, returns the pairs.
+        identity: A name that no other text has.
     """
 
     read: Callable[[], Iterable[tuple[str, str]]]
@@ -96,26 +83,16 @@ class StreamedSplit(Split):
         return sum(1 for _ in self)
 
     def swapped(self) -> "StreamedSplit":
-        """The same pairs in the other direction."""
+        """Return the same pairs in the other direction."""
         read = self.read
         return StreamedSplit(lambda: ((b, a) for a, b in read()), f"{self.identity}, swapped")
 
     def first(self, count: int | None) -> "Split":
-        """The first pairs, or all.
-
-        Args:
-            count: How many; None for all.
-        """
+        """Return the first ``count`` pairs; all if it is None."""
         if count is None:
             return self
         read = self.read
         return StreamedSplit(lambda: islice(read(), count), f"{self.identity}, first {count}")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StreamedSplit) and self.identity == other.identity
-
-    def __hash__(self) -> int:
-        return hash(self.identity)
 
     def __repr__(self) -> str:
         return f"StreamedSplit({self.identity})"
@@ -123,15 +100,14 @@ class StreamedSplit(Split):
 
 @dataclass(frozen=True)
 class Corpus:
-    """A named parallel corpus with its splits and where it comes from.
+    """A named parallel corpus.
 
     Args:
         name: Name, such as ``tatoeba-en-de``.
         source_language: Language code of the source, such as ``en``.
         target_language: Language code of the target.
         licence: Licence and attribution, in words.
-        splits: The splits by name. ``train``, ``validation`` and ``test`` can also be reached as
-            attributes.
+        splits: The splits by name. ``train``, ``validation`` and ``test`` are attributes, too.
 
     Paper: section 5.1
     """
@@ -144,26 +120,17 @@ class Corpus:
 
     @property
     def train(self) -> Split:
-        """The training split; ValueError if the corpus has none.
-
-        Paper: section 5.1
-        """
+        """The training split; ValueError if the corpus has none."""
         return self._split("train")
 
     @property
     def validation(self) -> Split:
-        """The validation split; ValueError if the corpus has none.
-
-        Paper: section 5.1
-        """
+        """The validation split; ValueError if the corpus has none."""
         return self._split("validation")
 
     @property
     def test(self) -> Split:
-        """The test split; ValueError if the corpus has none.
-
-        Paper: section 5.1
-        """
+        """The test split; ValueError if the corpus has none."""
         return self._split("test")
 
     def _split(self, name: str) -> Split:
@@ -175,10 +142,7 @@ class Corpus:
 
     @cached_property
     def checksum(self) -> str:
-        """SHA-256, in hex, over the names and the text of all splits, in their order.
-
-        Two runs with one checksum read the same sentences in the same splits and order.
-        """
+        """SHA-256, in hex, of the names and the text of all splits, in order."""
         digest = hashlib.sha256()
         for name, split in self.splits.items():
             digest.update(f"{name}\n".encode())
@@ -197,27 +161,21 @@ def load_parallel_files(
     """Load two aligned text files.
 
     A pair with a blank side, or with more than ``max_words`` words on a side, is left out, and
-    one warning says how many were. Such lines are mostly alignment gaps and whole pages, and
-    one 10,000-word line would decide the memory of a run. Both sides of a pair go together, so
-    the rest stays aligned.
+    one warning gives the number. Such lines are mostly alignment gaps and whole pages, and a
+    single line of 10,000 words would determine the memory of a run.
 
     Args:
-        source_path: File of source sentences, one a line; plain or ``.gz``.
+        source_path: File of source sentences, one per line; plain or ``.gz``.
         target_path: File of their translations.
-        max_words: Longest side that is kept, in words between blanks; None keeps all.
-
-    Returns:
-        The pairs, in the order of the files.
+        max_words: Length limit of either side, in words between spaces; None keeps all.
 
     Raises:
         FileNotFoundError: If a file is missing.
-        ValueError: If a file is empty, damaged or not UTF-8, if the two differ in their number
+        ValueError: If a file is empty, damaged or not UTF-8, if the files have different numbers
             of lines, or if no pair is left.
-
-    Paper: section 5.1
     """
-    pairs = kept_pairs(*_files(source_path, target_path), max_words)
-    return _in_memory(pairs)
+    pairs = list(_read_pairs(source_path, target_path, max_words))
+    return Split([source for source, _ in pairs], [target for _, target in pairs])
 
 
 def stream_parallel_files(
@@ -225,21 +183,8 @@ def stream_parallel_files(
 ) -> StreamedSplit:
     """Leave two aligned text files on disk, to be read as :func:`load_parallel_files` reads them.
 
-    Nothing is read yet, and the errors of reading come when it is.
-
-    Args:
-        source_path: File of source sentences, one a line; plain or ``.gz``.
-        target_path: File of their translations.
-        max_words: Longest side that is kept, in words between blanks; None keeps all.
-
-    Returns:
-        The pairs. Their identity is made of the files' places, sizes and times of change, so
-        that a changed file is another text.
-
-    Raises:
-        FileNotFoundError: If a file is missing.
-
-    Paper: section 5.1 (36 million pairs)
+    Errors other than a missing file are raised when the pairs are read. The identity of the pairs
+    consists of the files' paths, sizes and times of modification.
     """
     paths = [Path(path).absolute() for path in (source_path, target_path)]
     for path in paths:
@@ -247,14 +192,15 @@ def stream_parallel_files(
             raise FileNotFoundError(f"no such file: {path}")
     found = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     return StreamedSplit(
-        lambda: kept_pairs(*_files(source_path, target_path), max_words), f"{found}, {max_words}"
+        lambda: _read_pairs(source_path, target_path, max_words), f"{found}, {max_words}"
     )
 
 
-def _files(
-    source_path: Path | str, target_path: Path | str
-) -> tuple[Iterator[tuple[str, str]], str]:
-    return _aligned_lines(source_path, target_path), f"{source_path}, {target_path}"
+def _read_pairs(
+    source_path: Path | str, target_path: Path | str, max_words: int | None
+) -> Iterator[tuple[str, str]]:
+    lines = _aligned_lines(source_path, target_path)
+    return kept_pairs(lines, f"{source_path}, {target_path}", max_words)
 
 
 def _aligned_lines(source_path: Path | str, target_path: Path | str) -> Iterator[tuple[str, str]]:
@@ -270,43 +216,18 @@ def _aligned_lines(source_path: Path | str, target_path: Path | str) -> Iterator
         yield a, b
 
 
-def without_odd_pairs(
-    source: list[str], target: list[str], origin: str, max_words: int | None = 1000
-) -> Split:
-    """Leave out pairs with a blank or an overlong side, and say how many in one warning.
-
-    Args:
-        source: Source sentences.
-        target: Their translations, of the same length.
-        origin: Where they come from, for the warning.
-        max_words: Longest side that is kept, in words between blanks; None keeps all.
-
-    Returns:
-        The other pairs, in their order.
-
-    Raises:
-        ValueError: If no pair is left, or ``max_words`` is below 1.
-    """
-    return _in_memory(kept_pairs(zip(source, target, strict=True), origin, max_words))
-
-
-def _in_memory(pairs: Iterable[tuple[str, str]]) -> Split:
-    kept = list(pairs)
-    return Split([source for source, _ in kept], [target for _, target in kept])
-
-
 def kept_pairs(
     pairs: Iterable[tuple[str, str]], origin: str, max_words: int | None = 1000
 ) -> Iterator[tuple[str, str]]:
-    """Leave out odd pairs as :func:`without_odd_pairs` does, one pair after the other.
+    """Leave out pairs with a blank or an overlong side; at the end, warn with their number.
 
     Args:
         pairs: Sentences and their translations.
-        origin: Where they come from, for the warning.
-        max_words: Longest side that is kept, in words between blanks; None keeps all.
+        origin: The origin of the pairs, for the warning.
+        max_words: Length limit of either side, in words between spaces; None keeps all.
 
-    Returns:
-        An iterator over the other pairs. At its end it warns, or raises as the other does.
+    Raises:
+        ValueError: If no pair is left, or ``max_words`` is below 1.
     """
     if max_words is not None and max_words < 1:
         raise ValueError(f"max_words must be at least 1 or None, got {max_words}")
@@ -330,5 +251,5 @@ def kept_pairs(
 
 
 def _more_words_than(text: str, limit: int) -> bool:
-    # n + 1 words take at least 2n + 1 characters: most lines need no counting.
+    # n + 1 words have at least 2n + 1 characters: most lines need no counting.
     return len(text) > 2 * limit and len(text.split()) > limit

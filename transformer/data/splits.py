@@ -1,9 +1,9 @@
 """Train, validation and test splits that share no sentence.
 
-In a corpus of short sentences one English sentence has several German translations and the
-other way round. A random split by pairs would then test on sentences seen in training. Here
-pairs that share a sentence, directly or through other pairs, form a component, and a component
-never crosses from one split to another.
+In a corpus of short sentences, one English sentence has several German translations and vice
+versa. After a random split by pairs, the test set would contain sentences seen in training. Here,
+pairs that share a sentence, directly or through other pairs, form a component, and each component
+belongs to one split.
 """
 
 from collections.abc import Sequence
@@ -16,21 +16,13 @@ from transformer.data.parallel import Split
 
 
 def components(source: Sequence[str], target: Sequence[str]) -> list[int]:
-    """Label every pair with the connected component it belongs to.
-
-    Args:
-        source: Source sentences.
-        target: Their translations, of the same length.
-
-    Returns:
-        For every pair, the index of the first pair of its component.
-    """
+    """Return, for every pair of source and target, the index of the first pair of its component."""
     label = np.arange(len(source))
     sides = []
     for side in (source, target):
         number: dict[str, int] = {}
         sides.append(np.array([number.setdefault(text, len(number)) for text in side], np.int64))
-    # All pairs with one sentence take the smallest label among them, in turns for both sides,
+    # All pairs with the same sentence take their smallest label, alternating between the sides,
     # until nothing changes.
     while True:
         before = label
@@ -38,7 +30,7 @@ def components(source: Sequence[str], target: Sequence[str]) -> list[int]:
             smallest = np.full(len(label), len(label))
             np.minimum.at(smallest, sentence, label)
             label = smallest[sentence]
-        # A label is itself a pair: taking over that pair's label doubles the pace along chains.
+        # A label is itself a pair: adopting that pair's label doubles the speed along chains.
         label = label[label]
         if np.array_equal(label, before):
             return label.tolist()
@@ -53,28 +45,25 @@ def split_by_component(
 ) -> dict[str, Split]:
     """Split pairs so that no sentence of one split occurs on the same side of another.
 
-    Components are shuffled. The first ones make the test split, the next ones the validation
-    split, the rest is for training. Whole components are taken, so a split may be somewhat
-    larger than asked for. A component larger than a whole split stays in training: in subtitles,
-    say, "Yes." ties a large part of the corpus together.
+    Components are shuffled. The first form the test split, the next the validation split, the
+    rest the training split. Components are not divided, so a split may be slightly larger than
+    requested. A component larger than a whole split stays in training: in subtitles, for example,
+    "Yes." connects a large part of the corpus.
 
     Args:
         pairs: All pairs.
-        validation_size: Smallest number of validation pairs, at least 1.
-        test_size: Smallest number of test pairs, 0 for no test split.
-        seed: Chooses the shuffle. The order comes from a hash of the text, so it is the same on
-            every machine, with every version of Python and its libraries.
-        keep_out: A further test set. Pairs that share a source or a target sentence with it go
-            neither to training nor to validation.
-
-    Returns:
-        The splits ``train``, ``validation`` and, if asked for, ``test``.
+        validation_size: Minimum number of validation pairs, at least 1.
+        test_size: Minimum number of test pairs, 0 for no test split.
+        seed: Of the shuffle, which sorts by a hash of the text: the same on every machine and with
+            every version of Python and its libraries.
+        keep_out: A further test set. Pairs that share a source or a target sentence with it are in
+            neither training nor validation.
 
     Raises:
         ValueError: If a split would be empty.
     """
     label = components(pairs.source, pairs.target)
-    # A keyed hash is the shuffle: it needs no promise about any random generator's future.
+    # A keyed hash shuffles, because random generators may change between versions.
     key = seed.to_bytes(8, "big", signed=True)
     rank = [
         blake2b(f"{source}\t{target}".encode(), digest_size=8, key=key).digest()
@@ -99,7 +88,7 @@ def split_by_component(
                 f"{len(set(label))} groups that share sentences are too few for "
                 f"{validation_size} validation and {test_size} test pairs"
             )
-    # Training text in an order of its own, so that its first lines are a fair sample.
+    # Training text in random order, so that its first lines are a fair sample.
     train.sort(key=lambda pair: rank[pair])
     return {
         name: Split([pairs.source[i] for i in chosen], [pairs.target[i] for i in chosen])

@@ -1,8 +1,7 @@
-"""Token ids on disk: a text that is larger than the memory is encoded once and then mapped.
+"""Token ids on disk: a text larger than the memory is encoded once, then memory-mapped.
 
-A folder of the cache holds the ids of both sides one after the other, where each sentence ends,
-and a header. It is made under another name and renamed when it is whole, so that a folder that
-exists can be used, whenever the program was stopped.
+A folder of the cache holds the ids of both sides, the end of each sentence, and a header. The
+header is written last, so that a folder with a header is complete, even after a kill.
 """
 
 import json
@@ -18,16 +17,17 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
-from transformer.data.corpora.local import cache_directory
-from transformer.data.encoded import (
+from transformer.data.batching import (
     ByLength,
     EncodedPairs,
     Sentences,
     encoded_chunks,
     ids_checksum,
 )
+from transformer.data.corpora.local import cache_directory
 from transformer.data.parallel import StreamedSplit
 from transformer.data.tokenizer import Tokenizer
+from transformer.model.files import write_atomically
 
 _HEADER = "header.json"
 _SIDES = ("source", "target")
@@ -37,57 +37,49 @@ _FORMAT = 1
 def cached_pairs(
     tokenizer: Tokenizer, text: StreamedSplit, cache: Path | str | None = None
 ) -> EncodedPairs:
-    """Encode a text once, and map its ids from disk from then on.
+    """Encode a text once, and map its ids from disk in later calls.
 
-    Memory stays constant: the text is read, encoded and written a few pairs at a time. Several
-    processes may ask at once, also on one shared disk; one of them encodes, the others wait.
+    Memory stays constant: the text is read, encoded and written in chunks. Several processes may
+    call this at once, even with a shared disk; one encodes while the others wait.
 
     Args:
         tokenizer: The joint tokenizer.
-        text: Pairs of text. Another text, by its identity, and another tokenizer have ids of
-            their own.
+        text: Pairs of text, cached by their identity and the tokenizer.
         cache: Folder of all cached texts; None for ``tokens`` in
             :func:`~transformer.data.corpora.local.cache_directory`.
 
     Returns:
-        The pairs as ids, as :func:`~transformer.data.encoded.encode_pairs` gives them. An id
-        takes 2 bytes if the vocabulary has at most 65,536 tokens, or else 4.
+        The pairs as :func:`~transformer.data.batching.encode_pairs` returns them. An id takes 2
+        bytes if the vocabulary has at most 65,536 tokens, otherwise 4.
 
     Raises:
-        ValueError: If the text cannot be read; the cache is then as before.
-        OSError: If the ids cannot be written; the cache is then as before.
-
-    Paper: section 5.1
+        ValueError: If the text cannot be read.
+        OSError: If the ids cannot be written.
     """
     content = f"{_FORMAT} {text.identity} {tokenizer.to_json()}"
     folder = _cache(cache) / sha256(content.encode()).hexdigest()[:32]
     found = _map(folder)
     if found is None:
-        with _alone(folder) as unfinished:
+        with _alone(folder):
             if (found := _map(folder)) is None:
-                _write(tokenizer, text, unfinished)
-                shutil.rmtree(folder, ignore_errors=True)  # of which something is missing
-                os.replace(unfinished, folder)
+                shutil.rmtree(folder, ignore_errors=True)  # damaged or unfinished
+                try:
+                    _write(tokenizer, text, folder)
+                except BaseException:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    raise
                 found = _map(folder)
-    assert found is not None  # it was written just now
+    assert found is not None  # it was just written
     return found
 
 
 def cached_tokenizer(
     text: StreamedSplit, vocab_size: int, cache: Path | str | None = None
 ) -> Tokenizer:
-    """Learn a tokenizer from a text once, and read it from disk from then on.
+    """Train a tokenizer on both sides of a text once, and load it from disk in later calls.
 
-    Args:
-        text: Pairs of text; both sides are learned from.
-        vocab_size: As for :meth:`Tokenizer.train <transformer.data.tokenizer.Tokenizer.train>`.
-        cache: As for :func:`cached_pairs`.
-
-    Raises:
-        ValueError: If the text cannot be read, or supports no vocabulary of that size.
-        OSError: If the tokenizer cannot be written.
-
-    Paper: section 5.1
+    The arguments are those of :func:`cached_pairs` and
+    :meth:`Tokenizer.train <transformer.data.tokenizer.Tokenizer.train>`, and so are the errors.
     """
     content = f"{_FORMAT} {text.identity} {vocab_size}"
     file = _cache(cache) / f"{sha256(content.encode()).hexdigest()[:32]}.json"
@@ -103,20 +95,15 @@ def _cache(named: Path | str | None) -> Path:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[Path]:
-    """Keep other processes from making the same; give the name of a folder to make it in."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
+def _alone(path: Path) -> Iterator[None]:
+    """Keep other processes from making the same file or folder, and explain errors of the disk."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # A lock of the operating system: a killed process holds none.
-        with FileLock(path.with_name(f".{path.name}.lock")):
-            shutil.rmtree(unfinished, ignore_errors=True)  # what a killed process had begun
-            try:
-                yield unfinished
-            finally:
-                shutil.rmtree(unfinished, ignore_errors=True)
+        with FileLock(path.with_name(f".{path.name}.lock")):  # released by a kill as well
+            yield
     except OSError as error:
-        if not str(error.filename or path).startswith(str(path.parent)):  # of the text
+        in_cache = str(error.filename or path).startswith(str(path.parent))
+        if error.errno is None or not in_cache:  # explained already, or an error of the text
             raise
         reason = error.strerror or error
         advice = "make room, or name another folder in XDG_CACHE_HOME"
@@ -137,7 +124,7 @@ def _write(tokenizer: Tokenizer, text: StreamedSplit, folder: Path) -> None:
         for chunk in encoded_chunks(tokenizer, text):
             pairs += len(chunk[0][1])
             for i, (found, ends) in enumerate(chunk):
-                # Not ``tofile``, which does not say when a disk is full.
+                # Not ``tofile``, which does not report a full disk.
                 ids[i].write(found.astype(dtype).data)
                 offsets[i].write(ends.data)
                 tokens[i] = int(ends[-1])
@@ -145,7 +132,7 @@ def _write(tokenizer: Tokenizer, text: StreamedSplit, folder: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
     checksum = 0
-    for side in _SIDES:  # read, not mapped: what is mapped counts as memory
+    for side in _SIDES:  # read, not mapped: mapped pages count as memory
         with open(folder / f"{side}.ids", "rb") as written:
             while len(block := np.fromfile(written, dtype, 1 << 20)):
                 checksum = ids_checksum([block], checksum)
@@ -154,11 +141,11 @@ def _write(tokenizer: Tokenizer, text: StreamedSplit, folder: Path) -> None:
     for name, array in _open(folder, header).by_length._asdict().items():
         with open(folder / f"{name}.by-length", "wb") as file:
             file.write(array.data)
-    (folder / _HEADER).write_text(json.dumps(header), encoding="utf-8")
+    write_atomically(folder / _HEADER, lambda p: p.write_text(json.dumps(header), encoding="utf-8"))
 
 
 def _map(folder: Path) -> EncodedPairs | None:
-    """Map what is in a folder; None if something is missing."""
+    """Map the arrays of a folder; None if one is missing or incomplete."""
     try:
         header = json.loads((folder / _HEADER).read_text(encoding="utf-8"))
         found, pairs = _open(folder, header), header["pairs"]
@@ -170,7 +157,7 @@ def _map(folder: Path) -> EncodedPairs | None:
         )
     except (OSError, ValueError, KeyError):
         return None
-    # Cached properties: known already.
+    # Values of cached properties.
     found.__dict__.update(checksum=header["checksum"], by_length=by_length)
     return found
 

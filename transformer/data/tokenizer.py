@@ -1,7 +1,9 @@
-"""Byte-pair encoding shared by both languages (section 5.1), from the `tokenizers` library.
+"""Byte-pair encoding shared by both languages, based on the `tokenizers` library.
 
-The pieces are built from bytes, so there is no unknown token and any Unicode text comes back
-exactly as it went in, blanks included. Nothing is lower-cased or otherwise normalised.
+The pieces are built from bytes, so there is no unknown token, and decoding returns exactly the
+encoded text, spaces included. Nothing is lower-cased or otherwise normalised.
+
+Paper: section 5.1
 """
 
 import json
@@ -10,38 +12,34 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-# Unset, the library prints a warning when a process that has encoded text forks. What the user
-# has set is left alone.
+# If unset, the library prints a warning when a process that has encoded text forks.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
 import tokenizers  # noqa: E402  (reads the variable above)
 from tokenizers import decoders, models, pre_tokenizers, trainers  # noqa: E402
 
+from transformer.model.files import write_atomically  # noqa: E402
+
 PAD, BOS, EOS = SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
 
-# The library writes every byte as one printable character. This is the way back.
+# The library writes every byte as one printable character.
 _ALPHABET = pre_tokenizers.ByteLevel.alphabet()
 
 
-def _byte_of_character() -> dict[str, int]:
-    """Characters of the library's byte alphabet -> bytes (bytes it can print stand for themselves,
-    the others follow from U+0100 on, in order)."""
-    printable = {c: ord(c) for c in _ALPHABET if ord(c) < 256}
-    others = sorted(set(range(256)) - set(printable.values()))
-    return printable | {chr(256 + i): byte for i, byte in enumerate(others)}
-
-
-_BYTES = _byte_of_character()
+# Printable ones stand for themselves, the others are numbered from U+0100 on.
+_PRINTABLE = {c: ord(c) for c in _ALPHABET if ord(c) < 256}
+_OTHERS = sorted({*range(256)} - {*_PRINTABLE.values()})
+_BYTES = _PRINTABLE | {chr(256 + i): byte for i, byte in enumerate(_OTHERS)}
 
 
 class Tokenizer:
-    """Text to token ids and back, without loss.
+    """Convert text to token ids and back, without loss.
 
-    Ids 0, 1 and 2 are ``<pad>``, ``<bos>`` and ``<eos>``. They never come out of text: a literal
-    ``<pad>`` in a sentence is encoded as any other characters.
+    Ids 0, 1 and 2 are ``<pad>``, ``<bos>`` and ``<eos>``. Text never produces them: a literal
+    ``<pad>`` in a sentence is encoded like any other characters.
 
     Args:
-        backend: A tokenizer of the `tokenizers` library as :meth:`train` makes it.
+        backend: A tokenizer of the `tokenizers` library, as made by :meth:`train`.
 
     Raises:
         ValueError: If the backend is of another kind.
@@ -49,26 +47,25 @@ class Tokenizer:
     Paper: section 5.1
     """
 
+    pad_id, bos_id, eos_id = 0, 1, 2
+
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         ids = tuple(backend.token_to_id(token) for token in SPECIAL_TOKENS)
-        if ids != (0, 1, 2):
+        if ids != (self.pad_id, self.bos_id, self.eos_id):
             raise ValueError(f"{', '.join(SPECIAL_TOKENS)} must have ids 0, 1, 2; got {ids}")
         if not isinstance(backend.decoder, decoders.ByteLevel):
             raise ValueError("backend must be a byte-level BPE tokenizer, its decoder is not")
-        # Text is data: "<eos>" inside a sentence must not become the end of it.
+        # Text is data: "<eos>" inside a sentence must not end it.
         backend.encode_special_tokens = True
         self._backend = backend
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int) -> "Tokenizer":
-        """Learn the merges from text; the same text gives the same tokenizer.
+        """Learn the merges from text, deterministically.
 
         Args:
             texts: Sentences; of both languages for a joint vocabulary.
-            vocab_size: Number of tokens, at least 259: 3 special tokens and 256 bytes.
-
-        Returns:
-            A tokenizer with exactly ``vocab_size`` tokens.
+            vocab_size: Exact number of tokens, at least 259: 3 special tokens and 256 bytes.
 
         Raises:
             ValueError: If ``vocab_size`` is below 259, or larger than the text supports.
@@ -102,12 +99,6 @@ class Tokenizer:
     def load(cls, path: Path | str) -> "Tokenizer":
         """Load a tokenizer that :meth:`save` wrote.
 
-        Args:
-            path: The file, usually ``tokenizer.json``.
-
-        Returns:
-            The tokenizer.
-
         Raises:
             FileNotFoundError: If there is no such file.
             ValueError: If the file is damaged or of another kind of tokenizer.
@@ -124,80 +115,31 @@ class Tokenizer:
             raise ValueError(f"{path} is not a readable tokenizer file: {reason}") from None
 
     def to_json(self) -> str:
-        """Write the tokenizer as JSON: equal for equal tokenizers."""
+        """Return the tokenizer as JSON; equal tokenizers have equal JSON."""
         return self._backend.to_str(pretty=True)
 
     def save(self, path: Path | str) -> None:
-        """Write the tokenizer to one JSON file, all of it or nothing.
-
-        Args:
-            path: The file, usually ``tokenizer.json``. An existing one is replaced.
-        """
-        path = Path(path)
-        unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        try:
-            unfinished.write_text(self.to_json(), encoding="utf-8")
-            os.replace(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        """Write the tokenizer atomically to a JSON file, usually ``tokenizer.json``."""
+        write_atomically(Path(path), lambda p: p.write_text(self.to_json(), encoding="utf-8"))
 
     @property
     def vocab_size(self) -> int:
-        """Number of tokens, special ones included.
-
-        Paper: section 5.1
-        """
+        """Number of tokens, special ones included."""
         return self._backend.get_vocab_size()
 
-    @property
-    def pad_id(self) -> int:
-        """Id that fills the ends of shorter rows, 0."""
-        return 0
-
-    @property
-    def bos_id(self) -> int:
-        """Id that starts the decoder's input, 1.
-
-        Paper: section 3.1
-        """
-        return 1
-
-    @property
-    def eos_id(self) -> int:
-        """Id that ends every sentence, 2."""
-        return 2
-
     def encode(self, text: str) -> list[int]:
-        """Token ids of one text, without special tokens.
-
-        Args:
-            text: Any text.
-
-        Returns:
-            Ids in [3, vocab_size); an empty list for an empty text.
+        """Return the token ids of one text, in [3, vocab_size): no special tokens.
 
         Raises:
-            ValueError: If the text holds half a surrogate pair, which no UTF-8 can express.
+            ValueError: If the text contains half a surrogate pair, which is not valid Unicode.
 
         Paper: section 5.1
         """
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of many texts, on all threads of the library.
-
-        Args:
-            texts: Any texts.
-
-        Returns:
-            One list of ids for each text.
-
-        Raises:
-            ValueError: If a text holds half a surrogate pair, which no UTF-8 can express.
-
-        Paper: section 5.1
-        """
-        # Versions of the library differ: some refuse half a pair, some put U+FFFD in its place.
+        """Return the token ids of each text as :meth:`encode` does, using all threads."""
+        # Versions of the library differ: some refuse half a pair, some replace it by U+FFFD.
         try:
             "".join(texts).encode()
         except UnicodeEncodeError as error:
@@ -206,41 +148,20 @@ class Tokenizer:
         return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of token ids. Special tokens and ids outside the vocabulary are left out.
+        """Return the text of token ids, without special tokens and ids outside the vocabulary.
 
-        Args:
-            ids: Token ids.
-
-        Returns:
-            The text. Ids that were not made by :meth:`encode` may spell bytes that are not
-            UTF-8; those become U+FFFD.
-
-        Paper: section 5.1
+        Ids that :meth:`encode` did not make may spell invalid UTF-8, which becomes U+FFFD.
         """
         return self._backend.decode(list(ids), skip_special_tokens=True)
 
     def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
-        """Texts of many rows of token ids; see :meth:`decode`.
-
-        Args:
-            batch: Rows of token ids.
-
-        Returns:
-            One text for each row.
-
-        Paper: section 5.1
-        """
+        """Return the text of each row of token ids; see :meth:`decode`."""
         return self._backend.decode_batch([list(ids) for ids in batch], skip_special_tokens=True)
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """Readable pieces, for labels in figures.
+        """Return a readable label per id, for figures.
 
-        Args:
-            ids: Token ids, special ones included.
-
-        Returns:
-            One label for each id, with blanks shown as ``▁``. Pieces that are only part of a
-            character are shown by their bytes, as in ``<0xC3>``.
+        Spaces are shown as ``▁``, parts of a character by their bytes, as in ``<0xC3>``.
 
         Raises:
             ValueError: If an id is outside the vocabulary.
@@ -262,24 +183,24 @@ class Tokenizer:
 
 def _untrained() -> tokenizers.Tokenizer:
     backend = tokenizers.Tokenizer(models.BPE())
-    # Words are split at blanks and punctuation first, hence no merge can ever spell "<pad>".
+    # Text is first split at spaces and punctuation, so no merge can spell "<pad>".
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     return backend
 
 
 def _require_ours(file: Any) -> None:
-    """Raise ValueError unless a file's content is what training makes.
+    """Raise ValueError unless the content of a file is of the kind that training makes.
 
-    The library has many more options: some drop or change text in silence, and of some that do
-    not fit together it does not raise an error but panics, which no ``except Exception`` stops.
+    The library has many more options. Some silently drop or change text; some combinations cause
+    a panic, which ``except Exception`` does not catch.
     """
     expected = json.loads(_untrained().to_str())
     for options, theirs in ((expected, file), (expected["model"], file.get("model"))):
         if not isinstance(theirs, dict):
             raise ValueError("it must hold objects with a tokenizer's options")
         for name in (options | theirs).keys() - {"model", "added_tokens", "vocab", "merges"}:
-            # Versions of the library differ in the options that they write down.
+            # Versions of the library differ in the options that they write.
             if theirs.get(name, options.get(name)) != options.get(name):
                 raise ValueError(f"{name} must be {options.get(name)}, got {theirs[name]!r:.60}")
     vocabulary = file["model"]["vocab"]
@@ -295,10 +216,7 @@ def _require_ours(file: Any) -> None:
 
 @runtime_checkable
 class TokenizerLike(Protocol):
-    """What a translator asks of a tokenizer, be it a :class:`Tokenizer` or another library's.
-
-    Its methods do what those of :class:`Tokenizer` do.
-    """
+    """The interface that a translator needs, with the methods of :class:`Tokenizer`."""
 
     @property
     def vocab_size(self) -> int: ...

@@ -1,16 +1,15 @@
 """Greedy search and beam search: from the probability of the next token to a translation.
 
-Lengths count the ending EOS everywhere in this module: ``|Y|`` in the length penalty,
-``max_length``, and the paper's default maximum, the source's real tokens (EOS not counted) plus 50.
+Lengths include the final EOS everywhere in this module: ``|Y|`` in the length penalty,
+``max_length``, and the paper's default maximum, the source's real tokens (without EOS) plus 50.
 
-What the search adds up is the model's own probability, as teacher forcing would give it. Padding
-and BOS are never produced, and their probability is not handed out to the other tokens.
+The search adds up the model's own log-probabilities, as teacher forcing gives them. Padding and
+BOS are never produced, and their probability is not redistributed to the other tokens.
 
-A sentence's result does not depend on its batch mates, their order or the padding, as far as the
-model's numbers do not. Matrix products of another shape may round differently in the last digit,
-so two translations that tie to seven digits may change places. Exact ties go to the better-ranked
-beam, then to the lower token id (among the 2 * beam_size best of a beam; which of equals are among
-them is up to ``torch.topk``).
+A sentence's result does not depend on the rest of the batch, its order or the padding, up to
+rounding: matrix products of another shape may differ in the last digit, so two translations that
+tie to seven digits may swap. Exact ties go to the better-ranked beam, then to the lower token id
+(among the 2 * beam_size best tokens of a beam, which ``torch.topk`` selects).
 
 Paper: section 6.1
 """
@@ -24,12 +23,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from transformer.inference.stepwise import (
-    StepwiseModel,
     best_tokens,
     evaluation_mode,
     length_limits,
     next_log_probabilities,
 )
+from transformer.model.base import TranslationModel
 
 LengthPenalty = Literal["gnmt", "fairseq"]
 
@@ -42,10 +41,8 @@ class Hypothesis:
         tokens: token ids, without BOS and EOS.
         log_probability: natural logarithm of the model's probability of the tokens and, if
             finished, of the EOS after them.
-        score: what the search ranks by: log_probability / length penalty.
+        score: log_probability / length penalty, by which the search ranks.
         finished: False if the maximum length came before EOS.
-
-    Paper: section 6.1
     """
 
     tokens: list[int]
@@ -67,20 +64,20 @@ def length_penalty(
 def length_penalty(
     length: int | Tensor, alpha: float, kind: LengthPenalty = "gnmt"
 ) -> float | Tensor:
-    """What a log-probability is divided by, so that long translations are not put at a loss.
+    """Return the divisor of a log-probability that keeps long translations from losing.
 
-    Two formulas share the name, and the same alpha means more in the second one:
+    Two formulas share the name, and the same alpha has a stronger effect in the second:
 
     * "gnmt": ``((5 + |Y|) / 6)^alpha``, as in GNMT and in the paper's own code.
     * "fairseq": ``|Y|^alpha``, as in fairseq; with alpha = 1 the mean over the tokens.
 
     Args:
-        length: ``|Y|``, at least 1, EOS counted; a number or a tensor of numbers, of any shape.
-        alpha: 0 for none; the paper uses 0.6 for translation and 0.3 for parsing.
-        kind: one of the two.
+        length: ``|Y|``, at least 1, including EOS; a number or a tensor of any shape.
+        alpha: 0 for no penalty; the paper uses 0.6 for translation and 0.3 for parsing.
+        kind: "gnmt" or "fairseq".
 
     Raises:
-        ValueError: if ``kind`` is neither.
+        ValueError: if ``kind`` is unknown.
 
     Paper: section 6.1
     """
@@ -91,22 +88,22 @@ def length_penalty(
 
 @torch.inference_mode()
 def greedy_search(
-    model: StepwiseModel, source: Int[Tensor, "B S"], max_length: int | None = None
+    model: TranslationModel, source: Int[Tensor, "B S"], max_length: int | None = None
 ) -> list[Hypothesis]:
     """Take the most probable token at each step, until EOS.
 
     Args:
         model: the model; it is switched to evaluation mode for the duration of the search.
         source: token ids, right-padded, on the model's device.
-        max_length: most tokens to produce for a sentence, EOS counted; None for the number of
-            its real tokens (EOS not counted) + 50.
+        max_length: most tokens to produce for a sentence, including EOS; None for the number of
+            its real tokens (without EOS) + 50.
 
     Returns:
         One hypothesis per sentence, in order. Its score is its log-probability.
 
     Raises:
         ValueError: if ``source`` is empty, has ids out of range or a sentence that is all padding,
-            if ``max_length`` is below 1, or if the model's logits are not numbers.
+            if ``max_length`` is below 1, or if the model's logits are not finite.
     """
     limit, eos_id = length_limits(model, source, max_length), model.config.eos_id
     results: dict[int, Hypothesis] = {}
@@ -142,7 +139,7 @@ def greedy_search(
 
 @overload
 def beam_search(
-    model: StepwiseModel,
+    model: TranslationModel,
     source: Int[Tensor, "B S"],
     beam_size: int = 4,
     alpha: float = 0.6,
@@ -154,7 +151,7 @@ def beam_search(
 
 @overload
 def beam_search(
-    model: StepwiseModel,
+    model: TranslationModel,
     source: Int[Tensor, "B S"],
     beam_size: int = 4,
     alpha: float = 0.6,
@@ -166,7 +163,7 @@ def beam_search(
 
 
 def beam_search(
-    model: StepwiseModel,
+    model: TranslationModel,
     source: Int[Tensor, "B S"],
     beam_size: int = 4,
     alpha: float = 0.6,
@@ -174,33 +171,33 @@ def beam_search(
     n_best: int | None = None,
     penalty: LengthPenalty = "gnmt",
 ) -> list[Hypothesis] | list[list[Hypothesis]]:
-    """Follow the ``beam_size`` most probable beginnings at once; return the best-scored ending.
+    """Extend the ``beam_size`` most probable prefixes in parallel; return the best translation.
 
-    At each step the 2 * beam_size most probable continuations are looked at. Those that end in EOS
-    compete for the ``beam_size`` places of the finished, by score; the best ``beam_size`` of the
-    others live on. At most ``beam_size`` continuations can be endings, so enough are left.
+    Each step considers the 2 * beam_size most probable continuations. Those that end in EOS compete
+    by score for ``beam_size`` places among the finished; the best ``beam_size`` of the others stay
+    alive. At most ``beam_size`` continuations can be endings, so enough are left.
 
-    A sentence stops as soon as no beginning that is alive can still change what is returned (see
-    ``_Beams.settled``), and leaves the batch.
+    A sentence leaves the batch as soon as no prefix that is alive can change its result (see
+    ``_Beams.settled``).
 
     Args:
         model: the model; it is switched to evaluation mode for the duration of the search.
         source: token ids, right-padded, on the model's device.
-        beam_size: beginnings to follow. 1 is greedy search, whatever ``alpha``.
-        alpha: exponent of the length penalty, -10 to 10. More than 0 favours long translations.
-        max_length: most tokens to produce for a sentence, EOS counted; None for the number of
-            its real tokens (EOS not counted) + 50.
-        n_best: how many hypotheses to return per sentence, 1 to ``beam_size``.
+        beam_size: prefixes to extend. 1 is greedy search for any ``alpha``.
+        alpha: exponent of the length penalty, -10 to 10. Above 0 it favours long translations.
+        max_length: most tokens to produce for a sentence, including EOS; None for the number of
+            its real tokens (without EOS) + 50.
+        n_best: number of hypotheses to return per sentence, 1 to ``beam_size``.
         penalty: formula of the length penalty, see :func:`length_penalty`.
 
     Returns:
         The best hypothesis of each sentence, in order. With ``n_best``, a list of up to ``n_best``
-        for each sentence, best first. Hypotheses without EOS appear only where there are too few
-        with one, and after them.
+        for each sentence, best first. Hypotheses without EOS come last, and only if there are too
+        few with EOS.
 
     Raises:
         ValueError: if ``source`` is empty, has ids out of range or a sentence that is all padding,
-            if another argument is out of its range, or if the model's logits are not numbers.
+            if another argument is out of range, or if the model's logits are not finite.
 
     Paper: section 6.1
     """
@@ -212,7 +209,7 @@ def beam_search(
 
     limit = length_limits(model, source, max_length)
     longest = int(limit.max())
-    # One table for scores and bounds: what ends a search compares numbers of the same rounding.
+    # One table for scores and bounds, so that both are rounded in the same way.
     table = length_penalty(torch.arange(longest + 2, device=limit.device), alpha, penalty)
     beams = _Beams(limit, beam_size, table, n_best or 1, model.config.eos_id)
     results: list[list[Hypothesis]] = [[] for _ in source]
@@ -241,7 +238,7 @@ def beam_search(
 class _Beams:
     """The alive and the finished hypotheses of every sentence that is still in the batch.
 
-    All tensors but the table of penalties have a row per sentence and a column per hypothesis,
+    All tensors except the table of penalties have a row per sentence and a column per hypothesis,
     best first. An empty place has the log-probability -inf.
     """
 
@@ -262,10 +259,10 @@ class _Beams:
     def grow(
         self, log_probabilities: Float[Tensor, "rows V"], length: int
     ) -> Int[Tensor, "n width"]:
-        """Lengthen the alive hypotheses to ``length``; return the row that each one came from."""
+        """Extend the alive hypotheses to ``length``; return the row that each one came from."""
         n, twice = len(self.limit), 2 * self.width
-        # The best 2 * width continuations of a sentence are among those of its rows. They are put
-        # in the order of their ids to settle ties.
+        # The best 2 * width continuations of a sentence are among those of its rows. Sorting them
+        # by id settles ties.
         step, token = best_tokens(log_probabilities, twice)
         token, order = token.sort(dim=-1)
         step = step.gather(-1, order)
@@ -289,17 +286,17 @@ class _Beams:
         return torch.arange(n, device=parent.device)[:, None] * self.width + parent.gather(1, place)
 
     def settled(self, length: int) -> Bool[Tensor, " n"]:
-        """Which sentences may stop, because going on cannot change what they return.
+        """Mark the sentences whose result further steps cannot change.
 
         Every token multiplies a probability by at most 1, so the log-probability a <= 0 of the
-        best alive hypothesis bounds that of all that may still come. It will be divided by the
+        best alive hypothesis bounds those of all its continuations. It will be divided by the
         penalty of some length from ``length`` + 1 to the limit, and as a is not positive, the
         largest of these penalties is the most favourable. Either penalty rises with the length if
         alpha > 0, falls if alpha < 0 and stays 1 if alpha = 0, so the largest is at one end.
 
-        If the last of the wanted finished hypotheses scores at least that much, all of them stay:
-        a newcomer with an equal score ranks behind. Rounding cannot break this. To add something
-        <= 0 never makes a float larger, and a division keeps the order.
+        If the last of the wanted finished hypotheses reaches this bound, all of them stay: a later
+        hypothesis with an equal score ranks behind. Rounding preserves this, because adding a
+        number <= 0 never makes a float larger, and a division keeps the order.
         """
         favourable = torch.maximum(self.penalty[length + 1], self.penalty[self.limit])
         bound = self.log_probability[:, 0] / favourable
@@ -312,7 +309,7 @@ class _Beams:
                 setattr(self, name, value[rows])
 
     def hypotheses(self, row: int) -> list[Hypothesis]:
-        """The wanted hypotheses of one sentence: finished ones first, alive ones if too few."""
+        """Return the wanted hypotheses of one sentence, finished ones first."""
         alive = self.log_probability[row] / self.penalty[self.limit[row]]
         tokens = torch.cat([self.finished_tokens[row], self.tokens[row]])[:, : self.limit[row]]
         total = torch.cat([self.finished_log_probability[row], self.log_probability[row]])
@@ -322,10 +319,10 @@ class _Beams:
 
 
 def _stay(ended: Bool[Tensor, " n"]) -> Int[Tensor, " kept"] | None:
-    """Who stays in the batch; None, everybody, while fewer than one in eight has ended.
+    """Return the rows that stay; None for all while fewer than one in eight have ended.
 
-    A batch of a new size has its price, and so has a copy: the last ones take the places of those
-    who leave, and nobody else moves.
+    Compacting the batch costs a copy, so as few rows as possible move: the last ones fill the
+    places of those that leave.
     """
     if 8 * int(ended.sum()) < len(ended):
         return None
@@ -336,7 +333,7 @@ def _stay(ended: Bool[Tensor, " n"]) -> Int[Tensor, " kept"] | None:
 
 
 def _best(values: Float[Tensor, "n m"], count: int) -> tuple[Tensor, Tensor]:
-    """The ``count`` largest of each row and their places; of equal values the first comes first."""
+    """Return the ``count`` largest values of each row and their places, ties in order."""
     values, places = values.sort(dim=1, descending=True, stable=True)
     return values[:, :count], places[:, :count]
 
@@ -346,7 +343,7 @@ def _pick(tokens: Int[Tensor, "n m T"], places: Int[Tensor, "n k"]) -> Int[Tenso
 
 
 def _hypothesis(tokens: Tensor, log_probability: Tensor, score: Tensor, eos_id: int) -> Hypothesis:
-    """Cut the ids at EOS, if there is one, and leave the device."""
+    """Cut the ids at EOS, if there is one, and copy them from the device."""
     ids = tokens.tolist()
     finished = eos_id in ids
     ids = ids[: ids.index(eos_id)] if finished else ids

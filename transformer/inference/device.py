@@ -1,18 +1,16 @@
-"""Where to compute: the best device of this machine, or the one that was asked for."""
+"""Choose a device: the best one of this machine, or the one that was asked for."""
 
 import torch
 
 
 def choose_device(name: str | None = None) -> torch.device:
-    """Return a device that works.
+    """Return a device after trying it.
 
     Args:
         name: "cpu", "cuda", "cuda:1", "mps" and so on; None for a GPU if there is one.
 
     Raises:
-        ValueError: if there is no such device here.
-
-    Paper: section 5.2
+        ValueError: if this machine has no such device.
     """
     if name is None:
         if torch.cuda.is_available():
@@ -26,10 +24,7 @@ def choose_device(name: str | None = None) -> torch.device:
 
 
 def device_label(device: torch.device) -> str:
-    """Name a device as its owner would.
-
-    Paper: section 5.2
-    """
+    """Return a readable name, such as the model of a GPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"{device.type}, {torch.get_num_threads()} threads"

@@ -1,8 +1,7 @@
-"""BLEU and chrF by sacreBLEU, never without the signature.
+"""BLEU and chrF by sacreBLEU, always with the signature.
 
-A BLEU score means something only together with the tokenisation and the options that made it; two
-papers that both say "BLEU" may lie a whole point apart on the same output. The signature says
-which BLEU it is, so it travels with the score.
+A BLEU score depends on tokenisation and options: two papers that both report "BLEU" may differ by a
+whole point on the same output. The signature records these options.
 
 Paper: section 6.1, Table 2
 """
@@ -25,8 +24,6 @@ class Score:
         name: "BLEU", "chrF2", "chrF2++".
         score: 0 to 100, more is better.
         signature: sacreBLEU's record of how it was computed.
-
-    Paper: section 6.1, Table 2
     """
 
     name: str
@@ -37,7 +34,7 @@ class Score:
         return f"{self.name} {self.score:.2f} ({self.signature})"
 
     def to_dict(self) -> dict[str, str | float]:
-        """The fields as a dictionary, for a recorded run."""
+        """Return the fields as a dictionary."""
         return asdict(self)
 
 
@@ -47,10 +44,10 @@ def bleu(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> Score:
-    """Corpus BLEU: 1- to 4-grams shared with the reference, with a penalty for brevity.
+    """Compute corpus BLEU: 1- to 4-grams shared with the reference, with a brevity penalty.
 
-    The paper's 27.3 and 28.4 are BLEU on tokenised text with split compounds, which sacreBLEU's
-    default does not give; comparable systems lose about half a point by the change.
+    The paper's 27.3 and 28.4 are BLEU on tokenised text with split compounds, unlike sacreBLEU's
+    default; comparable systems score about half a point lower with the default.
 
     Args:
         hypotheses: the translations.
@@ -60,15 +57,13 @@ def bleu(
         lowercase: whether to ignore case.
 
     Raises:
-        ValueError: if there are no sentences, not as many of both, or no such tokeniser.
+        ValueError: if there are no sentences, the numbers differ, or the tokeniser is unknown.
 
     Paper: section 6.1, Table 2
     """
-    _check_pairs(hypotheses, references)
-    if tokenize not in BLEU.TOKENIZERS:
-        known = ", ".join(BLEU.TOKENIZERS)
-        raise ValueError(f"tokenize must be one of {known}, got {tokenize!r}")
-    # ``force`` only keeps sacreBLEU from warning that tokenised text looks tokenised.
+    require_pairs(hypotheses, references)
+    require_tokenizer(tokenize)
+    # ``force`` silences sacreBLEU's warning that the text looks tokenised.
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
     return _score(metric, hypotheses, references)
 
@@ -76,11 +71,11 @@ def bleu(
 def compound_split_bleu(
     hypotheses: Sequence[str], references: Sequence[str], language: str
 ) -> Score:
-    """BLEU as the paper's own script counts it: on Moses tokens, with compounds cut at hyphens.
+    """Compute BLEU as the paper's own script does: on Moses tokens, with compounds cut at hyphens.
 
     "Kaffee-Tasse" becomes "Kaffee ##AT##-##AT## Tasse" on both sides, three words instead of one,
-    so that half a compound earns half the credit. Case counts. The score is higher than that of
-    :func:`bleu` on the same output: compare it with scores made this way only.
+    so half a compound earns half the credit. Case matters. The score is higher than that of
+    :func:`bleu` on the same output; compare it only with scores computed in this way.
 
     Args:
         hypotheses: the translations, plain text.
@@ -88,16 +83,15 @@ def compound_split_bleu(
         language: code of their language, for Moses' list of abbreviations, such as "de".
 
     Returns:
-        The score under a name of its own; its signature says what was done before sacreBLEU saw
-        the text.
+        The score under a name of its own; its signature includes the preprocessing.
 
     Raises:
         ModuleNotFoundError: if `sacremoses` is not installed.
-        ValueError: if there are no sentences, or not as many of both.
+        ValueError: if there are no sentences, or the numbers differ.
 
     Paper: section 6.1, Table 2 (27.3 and 28.4 on newstest2014)
     """
-    _check_pairs(hypotheses, references)
+    require_pairs(hypotheses, references)
     ours, theirs = (
         _split_compounds(moses_tokens(texts, language)) for texts in (hypotheses, references)
     )
@@ -107,7 +101,7 @@ def compound_split_bleu(
 
 
 def _split_compounds(texts: Sequence[str]) -> list[str]:
-    # As published: of "a-b-c" only the first hyphen is cut, since the b is used up.
+    # As published: of "a-b-c" only the first hyphen is cut, since the match consumes the b.
     return [re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", text) for text in texts]
 
 
@@ -117,21 +111,21 @@ def chrf(
     word_order: int = 0,
     lowercase: bool = False,
 ) -> Score:
-    """Corpus chrF: F-score of the character 1- to 6-grams, with recall counting twice.
+    """Compute corpus chrF: F-score of the character 1- to 6-grams, with double weight on recall.
 
-    It needs no tokenisation and gives credit for half a word, so it says more than BLEU about
-    languages rich in endings and compounds.
+    It needs no tokenisation and gives credit for parts of words, which suits languages with many
+    endings and compounds better than BLEU.
 
     Args:
         hypotheses: the translations.
         references: one reference for each.
-        word_order: longest word n-gram to count besides; 2 is the metric called chrF++.
+        word_order: longest word n-gram to include; 2 is the metric called chrF++.
         lowercase: whether to ignore case.
 
     Raises:
-        ValueError: if there are no sentences, not as many of both, or ``word_order`` is negative.
+        ValueError: if there are no sentences, the numbers differ, or ``word_order`` is negative.
     """
-    _check_pairs(hypotheses, references)
+    require_pairs(hypotheses, references)
     if word_order < 0:
         raise ValueError(f"word_order must be at least 0, got {word_order}")
     return _score(CHRF(word_order=word_order, lowercase=lowercase), hypotheses, references)
@@ -142,13 +136,20 @@ def _score(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[
     return Score(result.name, float(result.score), str(metric.get_signature()))
 
 
-def _check_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+def require_tokenizer(name: str) -> None:
+    """Raise ValueError if sacreBLEU has no tokeniser of this name."""
+    if name not in BLEU.TOKENIZERS:
+        raise ValueError(f"tokenize must be one of {', '.join(BLEU.TOKENIZERS)}, got {name!r}")
+
+
+def require_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """Raise an error unless these are two lists of sentences of the same length, at least 1."""
     for name, texts in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(texts, str):
             raise TypeError(f"{name} must be a list of sentences, got one string")
     if len(hypotheses) != len(references):
         raise ValueError(
-            f"hypotheses and references must be as many, "
+            f"hypotheses and references must have the same length, "
             f"got {len(hypotheses)} and {len(references)}"
         )
     if not hypotheses:

@@ -1,7 +1,7 @@
-"""From a name to a folder with a trained model: shipped, local, or from the Hugging Face Hub.
+"""Find the folder of a trained model: shipped, local, or from the Hugging Face Hub.
 
-A folder of a trained model holds ``config.json``, ``model.safetensors`` and ``tokenizer.json``,
-and their checksums if it is one of ours. Nothing else is downloaded, and no pickle is ever loaded.
+Such a folder holds ``config.json``, ``model.safetensors`` and ``tokenizer.json``, and usually their
+checksums. Nothing else is downloaded, and no pickle is ever loaded.
 """
 
 from pathlib import Path
@@ -9,42 +9,42 @@ from pathlib import Path
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
-from transformer.model.manifest import MANIFEST
+from transformer.model.files import MANIFEST
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "pretrained"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 
 
 def shipped_names() -> list[str]:
-    """Names of the trained models that came with the package."""
+    """List the trained models that come with the package."""
     if not SHIPPED_FOLDER.is_dir():
         return []
     return sorted(folder.name for folder in SHIPPED_FOLDER.iterdir() if not missing_files(folder))
 
 
 def missing_files(folder: Path) -> list[str]:
-    """Which files of a trained model are not in a folder."""
+    """List the files of a trained model that a folder lacks."""
     return [name for name in FILES if not (folder / name).is_file()]
 
 
 def locate_pretrained(name_or_path: str | Path) -> Path:
     """Find the folder of a trained model.
 
-    Looked up in this order: a shipped name, an existing folder, a Hub id ("owner/name"), whose
-    files are downloaded once and kept in the Hub's cache. So a shipped name wins over a folder of
-    that name; write "./tatoeba-en-de" for the folder. Of a training run's folder it is the folder
-    ``model`` inside.
+    The search goes through shipped names, existing folders and the Hub ("owner/name"), in this
+    order; downloads stay in the Hub's cache. A shipped name takes precedence over a folder of that
+    name; write "./tatoeba-en-de" for the folder. In the folder of a training run, the model is in
+    the subfolder ``model``.
 
     Args:
-        name_or_path: a name such as "tatoeba-en-de", a path, or a Hub id. A ``Path`` is only ever
-            taken for a folder.
+        name_or_path: a name such as "tatoeba-en-de", a path, or a Hub id. A ``Path`` always means
+            a folder.
 
     Returns:
         A folder that has all files of a trained model.
 
     Raises:
         FileNotFoundError: if there is no such name, folder or repository, if the folder lacks a
-            file, or if the Hub cannot be reached and has nothing in the cache.
+            file, or if the Hub cannot be reached and the cache is empty.
     """
     name, folder = str(name_or_path), Path(name_or_path)
     if isinstance(name_or_path, str) and name in shipped_names():
@@ -69,16 +69,16 @@ def _download(name: str) -> Path:
         raise FileNotFoundError(f"{unknown} a Hub id like 'owner/name'")
     if name.startswith("Helsinki-NLP/"):
         raise FileNotFoundError(
-            f"{unknown} of our own kind on the Hub: it is a Marian model, which "
-            f"transformer.interop.marian.from_marian({name!r}) loads"
+            f"{unknown} a model of this package on the Hub: it is a Marian model; load it with "
+            f"transformer.interop.from_marian({name!r})"
         )
     try:
         return Path(snapshot_download(name, allow_patterns=[*FILES, MANIFEST]))
     except (HFValidationError, RepositoryNotFoundError):
         raise FileNotFoundError(f"{unknown} on the Hugging Face Hub") from None
-    except OSError as error:  # the Hub's errors and those of the network and the disk
+    except OSError as error:  # errors of the Hub, the network and the disk
         raise FileNotFoundError(
             f"{unknown} within reach on the Hugging Face Hub ({type(error).__name__}). Without a "
-            f"network the shipped ones work; or copy the files {', '.join(FILES)} into a folder "
-            f"and name it"
+            f"network, use a shipped model, or copy the files {', '.join(FILES)} into a folder and "
+            f"pass its path"
         ) from None

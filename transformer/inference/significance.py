@@ -1,10 +1,10 @@
-"""How sure is a BLEU score? Its counts, sentence by sentence, and the bootstrap over sentences.
+"""Confidence intervals of BLEU by the bootstrap over sentences.
 
-A test set is a sample. Another thousand sentences of the same kind would have given another score,
-and the bootstrap says how different: it draws test sets from the test set, with replacement, and
-scores each. Where two systems are scored on the same draws, much of the luck cancels.
-
-It speaks of the luck of the sentences alone. The luck of a training run shows in its seeds.
+A test set is a sample: another thousand sentences of the same kind would give another score. The
+bootstrap estimates how different it would be: it draws test sets from the test set, with
+replacement, and scores each. If two systems are scored on the same draws, much of the sampling
+noise cancels in the difference. The interval does not include the variation between training runs,
+which takes several seeds to measure.
 """
 
 from collections import Counter
@@ -14,23 +14,23 @@ import numpy as np
 from jaxtyping import Float, Int
 from sacrebleu.metrics.bleu import BLEU
 
+from transformer.inference.metrics import require_pairs, require_tokenizer
+
 #: Longest n-gram that BLEU counts.
 ORDER = 4
 
 
 def ngram_counts(hypothesis: Sequence[str], reference: Sequence[str]) -> list[int]:
-    """Count what BLEU needs of one sentence.
+    """Count the tokens and n-grams of one sentence that BLEU is computed from.
 
     Args:
         hypothesis: the tokens of a translation.
-        reference: the tokens of the right one.
+        reference: the tokens of the reference.
 
     Returns:
-        Number of tokens of both; n-grams of the hypothesis that the reference has as well, for n
-        from 1 to 4, none of them more often than the reference has it; and n-grams of the
-        hypothesis, for n from 1 to 4.
-
-    Paper: section 6.1, Table 2
+        Number of tokens of both; n-grams of the hypothesis that occur in the reference, for n from
+        1 to 4, each at most as often as the reference has it; and n-grams of the hypothesis, for n
+        from 1 to 4.
     """
     matches, totals = [], []
     for n in range(1, ORDER + 1):
@@ -49,7 +49,7 @@ def sentence_counts(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> Int[np.ndarray, "n 10"]:
-    """Count what BLEU needs of each sentence of a test set.
+    """Count the tokens and n-grams of each sentence of a test set.
 
     Args:
         hypotheses: the translations.
@@ -58,42 +58,33 @@ def sentence_counts(
         lowercase: whether to ignore case.
 
     Returns:
-        A row for each sentence, as :func:`ngram_counts` has it.
+        A row per sentence, as :func:`ngram_counts` returns it.
 
     Raises:
-        ValueError: if there are not as many of both, or no such tokeniser.
-
-    Paper: section 6.1, Table 2
+        ValueError: if there are no sentences, the numbers differ, or the tokeniser is unknown.
     """
-    if tokenize not in BLEU.TOKENIZERS:
-        raise ValueError(f"tokenize must be one of {', '.join(BLEU.TOKENIZERS)}, got {tokenize!r}")
-    if len(hypotheses) != len(references):
-        raise ValueError(
-            f"hypotheses and references must be as many, got {len(hypotheses)} and "
-            f"{len(references)}"
-        )
+    require_pairs(hypotheses, references)
+    require_tokenizer(tokenize)
     cut = BLEU(tokenize=tokenize, force=True).tokenizer
 
     def tokens(text: str) -> list[str]:
         return cut((text.lower() if lowercase else text).rstrip()).split()
 
     rows = [ngram_counts(tokens(h), tokens(r)) for h, r in zip(hypotheses, references, strict=True)]
-    return np.array(rows, dtype=np.int64).reshape(-1, 2 + 2 * ORDER)
+    return np.array(rows, dtype=np.int64)
 
 
 def bleu_of_counts(sums: Float[np.ndarray, "*sets 10"] | Int[np.ndarray, "*sets 10"]) -> np.ndarray:
-    """Make BLEU out of the counts of whole test sets.
+    """Compute BLEU from the counts of whole test sets.
 
-    An n-gram precision of nothing counts as a half, a quarter and so on of one match, as sacreBLEU
-    does it ("exp").
+    A precision of zero is smoothed as in sacreBLEU ("exp"): the first counts as half a match, the
+    second as a quarter, and so on.
 
     Args:
-        sums: one row of counts for each test set: the sum of its rows of ``sentence_counts``.
+        sums: one row of counts per test set: the sum of its rows of ``sentence_counts``.
 
     Returns:
         BLEU from 0 to 100, of the shape ``sets``.
-
-    Paper: section 6.1, Table 2
     """
     sums = np.asarray(sums, dtype=float)
     length, reference = sums[..., 0], sums[..., 1]
@@ -111,12 +102,12 @@ def bootstrap(
 ) -> Float[np.ndarray, "samples"]:
     """Score test sets that are drawn from a test set, with replacement.
 
-    Two systems with as many sentences and the same seed are scored on the same draws, so that
-    their scores can be subtracted, draw by draw.
+    The draws depend only on the number of sentences and the seed, so the scores of two systems can
+    be subtracted draw by draw.
 
     Args:
-        counts: one row a sentence, from :func:`sentence_counts`.
-        samples: how many test sets to draw.
+        counts: one row per sentence, from :func:`sentence_counts`.
+        samples: number of test sets to draw.
         seed: of the draws.
 
     Returns:
@@ -137,11 +128,11 @@ def bootstrap(
 def interval(
     scores: Sequence[float] | Float[np.ndarray, "samples"], level: float = 0.95
 ) -> tuple[float, float]:
-    """Return the middle part of some scores, such as 95 of 100.
+    """Return the central interval of bootstrap scores.
 
     Args:
-        scores: from :func:`bootstrap`, or differences of such.
-        level: share of the scores that lie inside, above 0 and below 1.
+        scores: from :func:`bootstrap`, or differences of them.
+        level: share of the scores inside, above 0 and below 1.
 
     Raises:
         ValueError: if ``level`` is out of range.

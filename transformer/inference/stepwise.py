@@ -1,4 +1,4 @@
-"""What a search needs from a model, and what both searches do with it.
+"""The steps that greedy search and beam search share.
 
 Paper: section 6.1
 """
@@ -6,43 +6,24 @@ Paper: section 6.1
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
-from transformer.model.interface import ModuleLike
+from transformer.model.base import TranslationModel
 
 EXTRA_LENGTH = 50
 
-# Of a group in best_tokens: a multiple of what the processor compares at once, and a number that
-# leaves few candidates and few groups.
+# Group sizes of best_tokens: a multiple of a processor's vector width, and a number that leaves few
+# candidates and few groups.
 _NEIGHBOURS, _ROWS = 128, 8
 
 
-@runtime_checkable
-class StepwiseModel(ModuleLike, Protocol):
-    """What a model must offer to be searched, be it a Transformer or a recurrent baseline.
-
-    A state holds rows; row r belongs to sentence r // beam_size. ``start_decoding`` encodes the
-    sources once. ``decode_next`` takes the last token of each row and gives logits for the next.
-    ``state.reorder(rows)`` makes row i continue what row rows[i] has read so far. A sentence whose
-    rows are all left out leaves the batch, and another one may get its number.
-    """
-
-    config: Any
-
-    def start_decoding(
-        self, source: Int[Tensor, "B S"], *, max_length: int, beam_size: int = 1
-    ) -> Any: ...
-
-    def decode_next(self, tokens: Int[Tensor, " rows"], state: Any) -> Float[Tensor, "rows V"]: ...
-
-
 @contextmanager
-def evaluation_mode(model: ModuleLike) -> Iterator[None]:
-    """Switch dropout off, and afterwards on again where it was on."""
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Switch dropout off, and restore each module's mode afterwards."""
     training = [module for module in model.modules() if module.training]
     if training:
         model.eval()
@@ -54,21 +35,19 @@ def evaluation_mode(model: ModuleLike) -> Iterator[None]:
 
 
 def next_log_probabilities(
-    model: StepwiseModel, last: Int[Tensor, " rows"], state: Any
+    model: TranslationModel, last: Int[Tensor, " rows"], state: Any
 ) -> Float[Tensor, "rows V"]:
-    """Ask for the next token of each row.
+    """Compute the log-probabilities of the next token of each row.
 
     Returns:
-        Natural logarithms of the softmax over all tokens, in float32; but -inf at padding and BOS,
+        Natural logarithms of the softmax over all tokens, in float32; -inf at padding and BOS,
         which are never produced.
 
     Raises:
         ValueError: if a logit is NaN or infinite.
-
-    Paper: section 3.4 (softmax)
     """
     found = model.decode_next(last, state).float().log_softmax(dim=-1)
-    if found[:, 0].isnan().any():  # one such logit spoils its whole row
+    if found[:, 0].isnan().any():  # one such logit makes its whole row NaN
         raise ValueError("model: its logits are not finite numbers (NaN or infinity)")
     found[:, model.config.pad_id] = found[:, model.config.bos_id] = -math.inf
     return found
@@ -77,20 +56,19 @@ def next_log_probabilities(
 def best_tokens(
     values: Float[Tensor, "rows V"], count: int
 ) -> tuple[Float[Tensor, "rows count"], Int[Tensor, "rows count"]]:
-    """Find the largest values of each row and their tokens; fewer if there are not so many.
+    """Find the ``count`` largest values of each row and their tokens.
 
-    To find the largest of each of many groups costs much less than to sort, and the ``count`` best
-    values are in the ``count`` best groups. To look for one, a group is a block of neighbours, so
-    that the first of equals is found; to look for several it is every so-manieth token, because
-    the largest of many columns is what a processor finds soonest.
+    The maxima of many groups cost much less than a sort, and the ``count`` best values are in the
+    ``count`` best groups. If ``count`` is 1, a group is a block of neighbours, so that the first of
+    equal values is found; otherwise it is a strided set of tokens, which is faster.
 
     Args:
         values: a number for each token.
-        count: how many to find, at least 1. The one best is the first of equals; which of equals
-            are among several is up to ``torch.topk``.
+        count: at least 1. For 1 the first of equal values is found; for more, ``torch.topk``
+            decides between equal values.
 
     Returns:
-        The values, largest first, and their tokens.
+        The values, largest first, and their tokens; fewer than ``count`` if V is smaller.
     """
     size, device = values.size(1), values.device
     if count == 1:
@@ -116,8 +94,8 @@ def best_tokens(
     return values, tokens.gather(1, places)
 
 
-def length_limits(model: StepwiseModel, source: Tensor, max_length: int | None) -> Tensor:
-    """Check the source and say how many tokens each sentence may become, EOS counted.
+def length_limits(model: TranslationModel, source: Tensor, max_length: int | None) -> Tensor:
+    """Check the source and return the maximum output length of each sentence, including EOS.
 
     Raises:
         ValueError: if ``source`` is not (B, S) ids in range with a real token in each row, or
@@ -138,13 +116,16 @@ def length_limits(model: StepwiseModel, source: Tensor, max_length: int | None) 
     blank = (source == config.pad_id).all(dim=1).nonzero().flatten().tolist()
     if blank:
         raise ValueError(f"source must have a real token in each row, rows {blank} are padding")
+    real = source != config.pad_id
+    if (real[:, 1:] & ~real[:, :-1]).any():
+        raise ValueError("source must be padded at the end of each row")
     if max_length is not None:
         if max_length < 1:
             raise ValueError(f"max_length must be at least 1, got {max_length}")
         return torch.full((len(source),), max_length, device=source.device)
     real = (source != config.pad_id) & (source != config.eos_id)
     limit = real.sum(dim=1) + EXTRA_LENGTH
-    # Sinusoids and recurrent models go on for ever; a table of learned positions does not.
+    # Sinusoids and recurrent models have no length limit; learned positions do.
     if getattr(config, "positions", None) == "learned":
         limit = limit.clamp(max=config.max_length)
     return limit

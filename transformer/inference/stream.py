@@ -1,23 +1,23 @@
-"""Translation of text as it comes, line by line, as a pipe needs it."""
+"""Translate text line by line as it arrives, for use in a pipe."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from transformer.inference.translator import Translator
 
-#: Longest line that is read, in bytes. No model takes a sentence of that length.
+#: Longest accepted line, in bytes, far beyond the sentences that a model takes.
 LONGEST_LINE = 1 << 26
 
 
 def limited_lines(file: Any, name: str = "standard input") -> Iterator[bytes]:
-    """Read the lines of a binary file, none of which may fill the memory.
+    """Read the lines of a binary file, with a limit on their length.
 
     Args:
-        file: what to read, opened for bytes.
-        name: what the error calls it.
+        file: opened in binary mode.
+        name: of the file in error messages.
 
     Raises:
-        ValueError: if a line is longer than ``LONGEST_LINE``, once those before it are yielded.
+        ValueError: if a line is longer than ``LONGEST_LINE``, after those before it are yielded.
     """
     number = 0
     while line := file.readline(LONGEST_LINE + 1):
@@ -28,14 +28,14 @@ def limited_lines(file: Any, name: str = "standard input") -> Iterator[bytes]:
 
 
 def decoded_lines(lines: Iterable[bytes], name: str = "standard input") -> Iterator[str]:
-    r"""Decode lines of UTF-8, without their ends.
+    r"""Decode lines of UTF-8 and strip their line ends.
 
     Args:
-        lines: the lines, as a binary file yields them: only ``\n`` ends one.
-        name: what the error calls the file.
+        lines: the lines of a binary file: only ``\n`` ends one.
+        name: of the file in error messages.
 
     Raises:
-        ValueError: if a line is not UTF-8, once the lines before it have been yielded.
+        ValueError: if a line is not UTF-8, after those before it are yielded.
     """
     for number, line in enumerate(lines, 1):
         try:
@@ -50,17 +50,17 @@ def decoded_lines(lines: Iterable[bytes], name: str = "standard input") -> Itera
 def translate_lines(
     translator: Translator, lines: Iterable[str], at_once: int = 64, **options: Any
 ) -> Iterator[str]:
-    r"""Translate lines in portions: one line comes out for every line that goes in.
+    """Translate lines in portions and yield exactly one line per input line.
 
     Args:
         translator: the model and its tokenizer.
         lines: sentences; a blank one gives an empty line.
-        at_once: lines to collect before they are translated, at least 1.
+        at_once: number of lines to collect before they are translated, at least 1.
         options: of :meth:`~transformer.inference.translator.Translator.translate`.
 
     Raises:
-        ValueError: if a line is longer than the model takes or cannot be read, once the lines
-            before it have been yielded; or if an option is out of its range.
+        ValueError: if a line is longer than the model takes or cannot be read, after those before
+            it are yielded; or if an option is out of range.
     """
     if at_once < 1:
         raise ValueError(f"at_once must be at least 1, got {at_once}")
@@ -82,6 +82,6 @@ def _translated(
     translator: Translator, portion: list[str], options: dict[str, Any]
 ) -> Iterator[str]:
     for translation in translator.translate(portion, **options):
-        # A model may produce any character. What went in as one line comes out as one, for readers
-        # who end a line at a carriage return or U+2028 too.
+        # A model may produce any character. Remove every line end that str.splitlines recognises,
+        # such as a carriage return or U+2028.
         yield " ".join(translation.splitlines())

@@ -1,4 +1,4 @@
-"""Text in, translation out.
+"""Translate text with a model and its tokenizer.
 
 Paper: section 6.1
 """
@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 import torch
@@ -16,29 +16,31 @@ from jaxtyping import Float, Int
 from safetensors import SafetensorError
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
+from transformer.data.progress import in_live_notebook
 from transformer.data.tokenizer import Tokenizer, TokenizerLike
+from transformer.fast import enable
 from transformer.inference.decoding import LengthPenalty, beam_search
 from transformer.inference.pretrained import locate_pretrained
-from transformer.inference.stepwise import StepwiseModel, evaluation_mode
-from transformer.model.manifest import require_unchanged
+from transformer.inference.stepwise import evaluation_mode
+from transformer.model.base import TranslationModel
+from transformer.model.files import require_unchanged
 from transformer.model.transformer import Transformer
-from transformer.training import progress as live
 
 
 @dataclass(frozen=True)
 class AttentionWeights:
-    """Who attends to whom in one sentence pair, with the labels of both axes.
+    """Attention weights of one sentence pair, with the labels of both axes.
 
     A row is a query and sums to 1; a column is a key. Row i of ``decoder`` and ``cross`` is the
     position that reads ``target_tokens[i]`` and predicts ``predicted_tokens[i]``.
 
     Args:
         source_tokens: labels of the encoder's positions, "<eos>" at the end.
-        target_tokens: labels of what the decoder reads, "<bos>" at the start.
-        predicted_tokens: labels of what comes next at each position, "<eos>" at the end unless
-            the translation was cut off.
+        target_tokens: labels of the decoder's input, "<bos>" at the start.
+        predicted_tokens: labels of the next token at each position, "<eos>" at the end unless the
+            translation was truncated.
         encoder: encoder self-attention, ``source_tokens`` by ``source_tokens``.
         decoder: masked decoder self-attention, ``target_tokens`` by ``target_tokens``.
         cross: encoder-decoder attention, ``target_tokens`` by ``source_tokens``.
@@ -59,11 +61,11 @@ class Translator:
 
     Args:
         model: a trained model (``attention`` needs a Transformer). It is not copied; its dropout is
-            off during a translation and as it was afterwards.
-        tokenizer: what the model was trained with.
+            off during a translation.
+        tokenizer: the tokenizer of the model's training.
         device: where to move the model; None to leave it where it is.
-        target_tokenizer: the target's, where it has one of its own; None if ``tokenizer`` is that
-            of both languages.
+        target_tokenizer: that of the target language; None if both languages share ``tokenizer``.
+        fast: on a CPU, run the model with the classes of :mod:`transformer.fast`.
 
     Raises:
         ValueError: if a tokenizer does not fit the model.
@@ -73,10 +75,11 @@ class Translator:
 
     def __init__(
         self,
-        model: StepwiseModel,
+        model: TranslationModel,
         tokenizer: TokenizerLike,
         device: torch.device | str | None = None,
         target_tokenizer: TokenizerLike | None = None,
+        fast: bool = True,
     ):
         self.tokenizer = tokenizer
         self.target_tokenizer = tokenizer if target_tokenizer is None else target_tokenizer
@@ -94,6 +97,8 @@ class Translator:
                         f"the model {getattr(config, name)}"
                     )
         self.model = model if device is None else model.to(device)
+        if fast and next(model.parameters()).device.type == "cpu":
+            enable(model)
 
     @classmethod
     def from_pretrained(
@@ -102,17 +107,16 @@ class Translator:
         """Load a trained model with its tokenizer.
 
         Args:
-            name_or_path: a name that ships with the package ("tatoeba-en-de"), a folder, or a
-                Hub id ("owner/name").
+            name_or_path: a shipped name ("tatoeba-en-de"), a folder, or a Hub id ("owner/name").
             device: where to put the model; None for the CPU.
 
         Raises:
-            FileNotFoundError: if there is no such model, or the network is needed and missing.
+            FileNotFoundError: if there is no such model, or the Hub cannot be reached.
             ValueError: if a file is damaged, or the weights do not fit the configuration.
         """
         folder = locate_pretrained(name_or_path)
         try:
-            with contextlib.redirect_stdout(io.StringIO()):  # the Hub's mixin prints a line
+            with contextlib.redirect_stdout(io.StringIO()):  # silence the Hub's mixin
                 model = Transformer.from_pretrained(str(folder))
         except (SafetensorError, TypeError, ValueError) as error:
             reason = " ".join(str(error).split())
@@ -120,20 +124,7 @@ class Translator:
         require_unchanged(folder, "tokenizer.json")
         return cls(model, Tokenizer.load(folder / "tokenizer.json"), device)
 
-    @overload
-    def __call__(self, texts: str, **options: Any) -> str: ...
-
-    @overload
-    def __call__(self, texts: Iterable[str], **options: Any) -> list[str]: ...
-
-    def __call__(self, texts: str | Iterable[str], **options: Any) -> str | list[str]:
-        """The same as :meth:`translate`.
-
-        Paper: section 6.1
-        """
-        return self.translate(texts, **options)
-
-    # A text is an Iterable of texts too; the first that fits counts, for mypy as for us.
+    # A string is an Iterable of strings too; mypy and this method try the first overload first.
     @overload
     def translate(  # type: ignore[overload-overlap]
         self,
@@ -168,30 +159,29 @@ class Translator:
         progress: bool = False,
         penalty: LengthPenalty = "gnmt",
     ) -> str | list[str]:
-        """Translate sentences.
+        """Translate sentences; ``translator(texts)`` does the same.
 
-        Each text is taken for one sentence; line breaks and runs of blanks become one blank. A
-        text without any character but blanks gives an empty text. Sentences of similar length
-        share a batch, which costs nothing but time to know: the result does not depend on it.
+        Each text counts as one sentence; line breaks and runs of blanks become one blank. A blank
+        text gives an empty text. The translations do not depend on the batches.
 
         Args:
             texts: sentences, or one sentence.
             beam_size: see :func:`~transformer.inference.decoding.beam_search`; 1 is greedy.
             alpha: exponent of the length penalty.
             batch_size: sentences to translate at once.
-            max_length: most tokens of a translation, EOS counted; None for those of the sentence
+            max_length: most tokens of a translation, including EOS; None for the sentence's length
                 plus 50.
             progress: whether to show a progress bar.
             penalty: formula of the length penalty, see
                 :func:`~transformer.inference.decoding.length_penalty`.
 
         Returns:
-            As many translations, in the same order; one text for one text.
+            The translations in the order of ``texts``; a string if ``texts`` is a string.
 
         Raises:
-            TypeError: if something in ``texts`` is not text.
-            ValueError: if a sentence has more tokens than the model takes, or an option is out
-                of its range.
+            TypeError: if ``texts`` holds something other than strings.
+            ValueError: if a sentence has more tokens than the model takes, or an option is out of
+                range.
 
         Paper: section 6.1
         """
@@ -201,15 +191,19 @@ class Translator:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         sources = [self._encode(text, f"texts[{i}]") for i, text in enumerate(texts)]
-        # The longest first: if the memory does not suffice, it shows at once.
+        # The longest first, so that a lack of memory shows at once.
         order = sorted(
             (i for i, ids in enumerate(sources) if len(ids) > 1),
             key=lambda i: len(sources[i]),
             reverse=True,
         )
         translations = [""] * len(sources)
-        with tqdm(total=len(order), unit=" sentences", disable=not progress) as bar:
-            for start in live.progress(range(0, len(order), batch_size)):
+        hide = not (progress or in_live_notebook())
+        delay = 0 if progress else 1
+        with tqdm(
+            total=len(order), unit=" sentences", disable=hide, delay=delay, leave=progress
+        ) as bar:
+            for start in range(0, len(order), batch_size):
                 batch = order[start : start + batch_size]
                 source = self._pad([sources[i] for i in batch])
                 found = beam_search(
@@ -221,16 +215,14 @@ class Translator:
                 bar.update(len(batch))
         return translations
 
+    __call__ = translate
+
     def require_translatable(self, text: str, name: str = "text") -> None:
-        """Raise what :meth:`translate` would raise for a text, before any time is spent on it.
+        """Raise the error that :meth:`translate` would raise for a sentence.
 
         Args:
             text: a sentence.
-            name: what the error calls it, such as "line 7".
-
-        Raises:
-            TypeError: if it is not text.
-            ValueError: if it has more tokens than the model takes.
+            name: of the sentence in the error, such as "line 7".
         """
         self._encode(text, name)
 
@@ -239,7 +231,7 @@ class Translator:
 
         Args:
             source_text: the sentence.
-            target_text: its translation, fed to the decoder; None for the model's own.
+            target_text: its translation, the decoder's input; None for the model's own.
 
         Raises:
             ValueError: if the source is empty or a text has more tokens than the model takes.
@@ -259,7 +251,7 @@ class Translator:
         if not isinstance(self.model, Transformer):
             raise TypeError(f"model must be a Transformer, got {type(self.model).__name__}")
         with evaluation_mode(self.model):
-            maps = self.model.attention_maps(inputs, self._pad([shifted]))
+            maps = self.model.attention_weights(inputs, self._pad([shifted]))
         return AttentionWeights(
             source_tokens=self.tokenizer.tokens(source),
             target_tokens=self.target_tokenizer.tokens(shifted),
@@ -270,20 +262,8 @@ class Translator:
         )
 
     def _encode(self, text: object, name: str, tokenizer: TokenizerLike | None = None) -> list[int]:
-        """Ids with EOS after them. ``name`` is what an error calls the text."""
-        tokenizer = self.tokenizer if tokenizer is None else tokenizer
-        if not isinstance(text, str):
-            raise TypeError(f"{name} must be text, got {type(text).__name__}")
-        try:
-            ids = tokenizer.encode(" ".join(text.split()))
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
         longest = getattr(self.model.config, "max_length", None)
-        if longest is not None and len(ids) >= longest:
-            raise ValueError(
-                f"{name} has {len(ids) + 1} tokens, more than the {longest} that the model takes: "
-                f"{text.strip()[:30]!r}..."
-            )
+        ids = encode_sentence(text, name, tokenizer or self.tokenizer, longest)
         return [*ids, self.tokenizer.eos_id]
 
     def _pad(self, rows: list[list[int]]) -> Int[Tensor, "B S"]:
@@ -292,6 +272,35 @@ class Translator:
         return pad_sequence(tensors, batch_first=True, padding_value=self.tokenizer.pad_id)
 
 
+def encode_sentence(
+    text: object, name: str, tokenizer: TokenizerLike, longest: int | None = None
+) -> list[int]:
+    """Return the ids of a sentence without EOS, runs of blanks as one.
+
+    Args:
+        text: the sentence.
+        name: of the sentence in errors, such as "texts[3]".
+        tokenizer: of its language.
+        longest: most tokens that the model takes, including EOS; None for no limit.
+
+    Raises:
+        TypeError: if ``text`` is not a string.
+        ValueError: if it has too many tokens or the tokenizer refuses it.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be text, got {type(text).__name__}")
+    try:
+        ids = tokenizer.encode(" ".join(text.split()))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    if longest is not None and len(ids) >= longest:
+        raise ValueError(
+            f"{name} has {len(ids) + 1} tokens, more than the {longest} that the model takes: "
+            f"{text.strip()[:30]!r}..."
+        )
+    return ids
+
+
 def _stack(maps: list[Tensor]) -> np.ndarray:
-    """One array (layers, H, queries, keys) of the maps of a batch of one."""
+    """Stack the weights of a batch of one to an array (layers, H, queries, keys)."""
     return torch.cat(maps).float().cpu().numpy()

@@ -1,4 +1,4 @@
-"""Weights from and to other libraries."""
+"""Convert weights from and to other libraries."""
 
 from transformer.interop.ctranslate2 import CTranslate2Translator, to_ctranslate2
 from transformer.interop.graphs import GraphTranslator, to_graphs

@@ -1,9 +1,7 @@
-"""A model of ours in CTranslate2, a program made for serving translations and nothing else.
+"""Export a model to CTranslate2, a C++ engine made for serving translations.
 
-It is written in C++, knows many processors, stores weights in 8 bits, and answers many users at
-once. Our own decoding is there to be read and changed.
-
-Paper: section 3 (the same architecture in another program)
+It supports many processors, 8-bit weights and concurrent requests. Our own decoding is meant to be
+read and changed.
 """
 
 import json
@@ -17,17 +15,12 @@ from torch import Tensor, nn
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.decoding import LengthPenalty, length_penalty
 from transformer.inference.stepwise import EXTRA_LENGTH
-from transformer.inference.translator import Translator
+from transformer.inference.translator import Translator, encode_sentence
 from transformer.interop.marian_weights import IMPOSSIBLE
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.config import TransformerConfig
-from transformer.model.interface import Stack
-from transformer.model.layers import DecoderLayer, EncoderLayer
-from transformer.model.positional import (
-    Layout,
-    LearnedPositionalEmbedding,
-    sinusoidal_table,
-)
+from transformer.model.layers import DecoderLayer
+from transformer.model.positional import Layout, LearnedPositionalEmbedding, sinusoidal_table
 from transformer.model.transformer import Transformer
 
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int8", "int8_float16", "int8_bfloat16", "int16")
@@ -38,43 +31,46 @@ TOKENIZER = "tokenizer.json"
 def to_ctranslate2(
     translator: Translator, folder: Path | str, quantization: str | None = None
 ) -> None:
-    """Write a folder that CTranslate2 loads, and :class:`CTranslate2Translator` too.
+    """Write a folder that CTranslate2 and :class:`CTranslate2Translator` load.
 
-    The tokens of its vocabulary are those of the ``tokenizer.json`` beside it, in the byte alphabet
-    of the ``tokenizers`` library. The logits are ours, but for padding and begin, which can no
-    longer be chosen: their share of the probability, about 3e-5 in the shipped model, goes to
-    the other tokens.
+    The tokens of its vocabulary are those of the ``tokenizer.json`` in the folder, in the byte
+    alphabet of the ``tokenizers`` library. The logits are equal to ours, except that padding and
+    BOS can no longer be chosen: their share of the probability, about 3e-5 in the shipped model,
+    goes to the other tokens.
 
     Args:
         translator: a Transformer with one :class:`~transformer.data.tokenizer.Tokenizer`.
-        folder: made if it is not there; files of these names are replaced.
+        folder: created if missing; files of these names are replaced.
         quantization: how the weights are stored, such as "int8"; float32 if None.
 
     Raises:
         ModuleNotFoundError: if ``ctranslate2`` is not installed.
-        ValueError: if the model has an option that CTranslate2 lacks, the tokenizer is of another
-            kind, or there is no such quantization.
+        ValueError: if the model is no Transformer or has another d_v than d_k, the tokenizer is of
+            another kind, or the quantization is unknown.
     """
     if quantization not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantization must be one of {QUANTIZATIONS}, got {quantization!r}")
     tokenizer, model = translator.tokenizer, translator.model
     if not isinstance(tokenizer, Tokenizer) or translator.target_tokenizer is not tokenizer:
         raise ValueError("translator must have one joint tokenizer of transformer.data.tokenizer")
-    require_ctranslate2(model)
-    assert isinstance(model, Transformer)  # as required
+    if not isinstance(model, Transformer):
+        raise ValueError(f"model must be a Transformer, got {type(model).__name__}")
+    c = model.config
+    d_k, d_v = (size or c.d_model // c.num_heads for size in (c.d_k, c.d_v))
+    if d_v != d_k:
+        raise ValueError(f"d_v must be as large as d_k, {d_k}, for CTranslate2, got {d_v}")
     spec = _specification(model)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(folder / TOKENIZER)
     pieces = _pieces(folder / TOKENIZER)
-    # A model may have more rows than its tokenizer has tokens. None of them is ever asked for.
-    pieces += [f"<unused{i}>" for i in range(len(pieces), model.config.vocab_size)]
+    # A model may have more rows than its tokenizer has tokens.
+    pieces += [f"<unused{i}>" for i in range(len(pieces), c.vocab_size)]
     spec.register_source_vocabulary(pieces)
     spec.register_target_vocabulary(pieces)
-    c = model.config
     spec.config.bos_token = spec.config.decoder_start_token = pieces[c.bos_id]
     spec.config.eos_token = pieces[c.eos_id]
-    spec.config.unk_token = pieces[c.pad_id]  # a name is asked for; bytes leave nothing unknown
+    spec.config.unk_token = pieces[c.pad_id]  # required, though byte-level BPE has no unknown text
     spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = c.layer_norm_eps
     spec.config.add_attribute("max_source_length", c.max_length)
@@ -84,37 +80,18 @@ def to_ctranslate2(
     spec.save(str(folder))
 
 
-def require_ctranslate2(model: object) -> None:
-    """Refuse what CTranslate2 has no place for: values of another size than queries and keys.
-
-    Args:
-        model: any object.
-
-    Raises:
-        ValueError: if it is no Transformer, or a Transformer with another d_v than d_k.
-    """
-    if not isinstance(model, Transformer):
-        raise ValueError(f"model must be a Transformer, got {type(model).__name__}")
-    c = model.config
-    d_k, d_v = (size or c.d_model // c.num_heads for size in (c.d_k, c.d_v))
-    if d_v != d_k:
-        raise ValueError(f"d_v must be as large as d_k, {d_k}, for CTranslate2, got {d_v}")
-
-
 class CTranslate2Translator:
     """Translate text with a folder that :func:`to_ctranslate2` wrote.
 
     Args:
-        folder: what was written.
+        folder: that :func:`to_ctranslate2` wrote.
         device: "cpu", "cuda" or "auto".
-        threads: of one translation on the CPU; 0 for CTranslate2's own choice.
-        compute_type: type of the numbers; None for the one in which the weights are stored.
+        threads: of one translation on the CPU; 0 for CTranslate2's default.
+        compute_type: number format; None for that of the stored weights.
 
     Raises:
-        FileNotFoundError: if the folder is no such folder.
+        FileNotFoundError: if a file is missing.
         ModuleNotFoundError: if ``ctranslate2`` is not installed.
-
-    Paper: section 6.1
     """
 
     def __init__(
@@ -144,26 +121,17 @@ class CTranslate2Translator:
         max_length: int | None = None,
         penalty: LengthPenalty = "gnmt",
     ) -> str | list[str]:
-        """Translate sentences.
+        """Translate sentences; arguments, result and errors are those of ``Translator.translate``.
 
-        Arguments and result are those of
-        :meth:`transformer.inference.translator.Translator.translate`.
-
-        With float32 and ``beam_size`` 1 it gives what ours gives, to the rounding of a last digit.
-        *How a beam differs*: an ending counts only if it is among the ``beam_size`` best
-        continuations of a step, where ours looks at twice as many. The search goes on until the
-        best continuation is an ending and ``beam_size`` endings are there. CTranslate2's own
-        penalty is fairseq's, and decides when to stop. Here the endings are collected without a
-        penalty and ranked by :func:`~transformer.inference.decoding.length_penalty`; a long one
-        that it would have favoured may come too late. *How the limit differs*: the longest sentence
-        of a batch sets it for all. ``studies/export.json`` counts what this amounts to: of 1,000
-        sentences all are equal with ``alpha`` 0 and 0.6, and 978 with fairseq's at ``alpha`` 1.
-
-        Raises:
-            TypeError: if something in ``texts`` is not text.
-            ValueError: if a sentence has more tokens than the model takes.
-
-        Paper: section 6.1
+        With float32 and ``beam_size`` 1 the result is the same, to rounding. Beam search differs in
+        two rules. An ending counts only if it is among the ``beam_size`` best continuations of a
+        step, where ours considers twice as many, and the search continues until the best
+        continuation is an ending and ``beam_size`` endings are found. (CTranslate2's own penalty is
+        fairseq's, and decides when to stop. Here it is off, and
+        :func:`~transformer.inference.decoding.length_penalty` ranks the endings; a long one that
+        the penalty would have favoured may come too late.) And the longest sentence of a batch
+        sets the length limit for all. Of 1,000 test sentences, all translations are equal with
+        ``alpha`` 0 and 0.6, and 978 with fairseq's penalty at ``alpha`` 1.
         """
         if isinstance(texts, str):
             options = (beam_size, alpha, batch_size, max_length, penalty)
@@ -180,34 +148,24 @@ class CTranslate2Translator:
                 num_hypotheses=beam_size,
                 length_penalty=0.0,
                 return_scores=True,
-                return_end_token=True,  # so that it is counted in |Y|, as it is in ours
-                max_input_length=0,  # it would cut sentences in silence
+                return_end_token=True,  # EOS counts in |Y|
+                max_input_length=0,  # no silent truncation
                 max_decoding_length=min(limit, self.max_target_length),
             )
             best = [_best(result, alpha, penalty) for result in found]
-            # A row without a token says nothing, in ours as in theirs.
+            # Rows of the model without a token have no text.
             ids = [[self._ids[p] for p in pieces if p in self._ids] for pieces in best]
             for i, text in zip(batch, self.tokenizer.decode_batch(ids), strict=True):
                 translations[i] = text.strip()
         return translations
 
     def _encode(self, text: object, name: str) -> list[str]:
-        if not isinstance(text, str):
-            raise TypeError(f"{name} must be text, got {type(text).__name__}")
-        try:
-            ids = self.tokenizer.encode(" ".join(text.split()))
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-        if len(ids) >= self.max_source_length:
-            raise ValueError(
-                f"{name} has {len(ids) + 1} tokens, "
-                f"more than the {self.max_source_length} that the model takes"
-            )
+        ids = encode_sentence(text, name, self.tokenizer, self.max_source_length)
         return [self._pieces[i] for i in ids]
 
 
 def _best(result: Any, alpha: float, penalty: LengthPenalty) -> list[str]:
-    """The tokens of the ending that our score puts first."""
+    """Return the tokens of the ending with the best score under our penalty."""
 
     def score(place: int) -> float:
         length = max(len(result.hypotheses[place]), 1)
@@ -227,10 +185,9 @@ def _ctranslate2() -> Any:
 
 
 def _pieces(path: Path) -> list[str]:
-    """All tokens of a tokenizer file by their ids, in the alphabet of the ``tokenizers`` library.
+    """List all tokens of a tokenizer file, in the alphabet of the ``tokenizers`` library.
 
-    The labels of :meth:`~transformer.data.tokenizer.Tokenizer.tokens` are for readers; two tokens
-    may share one.
+    The labels of :meth:`~transformer.data.tokenizer.Tokenizer.tokens` are not unique.
     """
     contents = json.loads(path.read_text(encoding="utf-8"))
     ids = contents["model"]["vocab"] | {t["content"]: t["id"] for t in contents["added_tokens"]}
@@ -239,13 +196,13 @@ def _pieces(path: Path) -> list[str]:
 
 @torch.no_grad()
 def _specification(model: Transformer) -> Any:
-    """The model as CTranslate2's converters see one, before it is stored."""
+    """Build the specification that CTranslate2's converters store."""
     engine, c = _ctranslate2(), model.config
     kinds = engine.specs.transformer_spec
     has_norm = not isinstance(model.encoder_norm, nn.Identity)
     d_k = c.d_k or c.d_model // c.num_heads
     options = dict(
-        pre_norm=has_norm,  # this asks for final norms; where the others stand is set below
+        pre_norm=has_norm,  # creates final norms; the place of the others is set below
         activation=engine.specs.Activation[ACTIVATIONS[c.activation]],
         ffn_glu=c.activation in ("swiglu", "geglu"),
         rms_norm=c.norm_kind == "rms",
@@ -258,16 +215,16 @@ def _specification(model: Transformer) -> Any:
     decoder = kinds.TransformerDecoderSpec(len(model.decoder), c.num_heads, **options)
     encoder.pre_norm = decoder.pre_norm = c.norm == "pre"
     decoder.start_from_zero_embedding = c.first_input == "zeros"
+    target_embedding = model.embedding if c.sharing == "three-way" else model.target_embedding
     encoder.embeddings[0].weight = _array(model.embedding.weight)
-    decoder.embeddings.weight = _array(model._target_embedding.weight)
+    decoder.embeddings.weight = _array(target_embedding.weight)
     decoder.projection.weight = _array(model.output_weight)
     bias = torch.zeros(c.vocab_size)
     bias[[c.pad_id, c.bos_id]] = IMPOSSIBLE
     decoder.projection.bias = _array(bias)
-    stacks: tuple[Stack[EncoderLayer | DecoderLayer], ...] = (model.encoder, model.decoder)
     for theirs, layers, norm, positions in (
-        (encoder, stacks[0], model.encoder_norm, model.positions),
-        (decoder, stacks[1], model.decoder_norm, model.target_positions),
+        (encoder, model.encoder, model.encoder_norm, model.positions),
+        (decoder, model.decoder, model.decoder_norm, model.target_positions),
     ):
         if hasattr(theirs, "position_encodings"):
             theirs.position_encodings.encodings = _array(_position_table(model, positions))
@@ -278,7 +235,7 @@ def _specification(model: Transformer) -> Any:
     return kinds.TransformerSpec(encoder, decoder)
 
 
-def _fill_layer(theirs: Any, ours: EncoderLayer | DecoderLayer, config: TransformerConfig) -> None:
+def _fill_layer(theirs: Any, ours: Any, config: TransformerConfig) -> None:
     _fill_attention(theirs.self_attention, ours.self_attention, config)
     _fill_norm(theirs.self_attention.layer_norm, ours.self_attention_residual.norm)
     if isinstance(ours, DecoderLayer):
@@ -293,14 +250,14 @@ def _fill_layer(theirs: Any, ours: EncoderLayer | DecoderLayer, config: Transfor
 
 
 def _fill_attention(theirs: Any, ours: MultiHeadAttention, config: TransformerConfig) -> None:
-    """Self-attention has one matrix for its three projections; else the queries have their own."""
-    weight, bias, size = ours.in_projection.weight, ours.in_projection.bias, ours.sizes[0]
-    cuts = [slice(None)] if len(theirs.linear) == 2 else [slice(size), slice(size, None)]
-    for place, cut in zip(theirs.linear, cuts, strict=False):
-        place.weight = _array(weight[cut])
-        if bias is not None:
-            place.bias = _array(bias[cut])
-    _fill_linear(theirs.linear[-1], ours.out_projection)
+    """Fill one matrix for the three projections of self-attention, two for cross-attention."""
+    parts = [ours.query_projection, ours.key_projection, ours.value_projection]
+    groups = [parts] if len(theirs.linear) == 2 else [parts[:1], parts[1:]]
+    for place, group in zip(theirs.linear, groups, strict=False):
+        place.weight = _array(torch.cat([part.weight for part in group]))
+        if config.attention_bias:
+            place.bias = _array(torch.cat([part.bias for part in group]))
+    _fill_linear(theirs.linear[-1], ours.output_projection)
     if config.attention_scale is not None:
         theirs.queries_scale = float(config.attention_scale)
 
@@ -318,17 +275,17 @@ def _fill_norm(theirs: Any, ours: Any) -> None:
 
 
 def _position_table(model: Transformer, positions: nn.Module) -> Tensor:
-    """A row for every position that a source or a translation can reach."""
+    """Return a row for every position that a source or a translation can reach."""
     c = model.config
     if isinstance(positions, LearnedPositionalEmbedding):
         return positions.embedding.weight
     longest = c.max_length + EXTRA_LENGTH
-    if c.positions in ("rotary", "none"):  # without a table, it would add sinusoids
+    if c.positions in ("rotary", "none"):  # without a table, CTranslate2 adds sinusoids
         return torch.zeros(longest, c.d_model)
     layout: Layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
     return sinusoidal_table(longest, c.d_model, layout)
 
 
 def _array(tensor: Tensor) -> Any:
-    # A copy: quantization multiplies in place, and would leave our own model in ruins.
+    # A copy, because quantization works in place.
     return tensor.detach().float().cpu().numpy().copy()

@@ -1,8 +1,13 @@
-"""A model of ours as two graphs that need none of our code: by ``torch.export``, or as ONNX.
+"""Export a model as two graphs that need none of this package: by ``torch.export``, or as ONNX.
 
-What the two compute is said in :mod:`transformer.interop.graph_parts`. Batch and lengths are free.
+The *encoder* turns source ids into the keys and values that the decoder's layers attend to. The
+*step* turns the newest token into logits: the keys and values of earlier tokens go in, and come
+out one position longer. Each of these tensors covers all N decoder layers. ::
 
-Paper: section 3.1 (auto-regressive generation)
+    encoder(source) -> cross_key, cross_value
+    step(token, source, cross_key, cross_value, past_key, past_value) -> logits, key, value
+
+Batch size and lengths are free.
 """
 
 import copy
@@ -15,15 +20,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from transformer.data.tokenizer import Tokenizer
+from transformer.fast import disable
 from transformer.inference.stepwise import EXTRA_LENGTH
-from transformer.inference.translator import Translator
-from transformer.interop.graph_parts import EncoderGraph, StepGraph
+from transformer.inference.translator import Translator, encode_sentence
 from transformer.model.config import TransformerConfig
-from transformer.model.manifest import require_unchanged, write_manifest
+from transformer.model.files import require_unchanged, write_manifest
+from transformer.model.layers import DecoderLayer
+from transformer.model.masks import padding_mask
 from transformer.model.transformer import Transformer
 
 GraphKind = Literal["torch", "onnx"]
@@ -34,10 +42,100 @@ STEP_NAMES = (
     ["token", "source", "cross_key", "cross_value", "past_key", "past_value"],
     ["logits", "key", "value"],
 )
-# torch.export takes lengths of 0 and 1 for special, so that no example may have them.
+# torch.export treats lengths of 0 and 1 as special, so the example uses neither.
 BATCH, SOURCE, PAST = 2, 3, 4
 
 Graph = Callable[..., tuple[Tensor, ...]]
+
+
+class EncoderGraph(nn.Module):
+    """Compute what is needed once per sentence.
+
+    Args:
+        model: whose weights to use.
+    """
+
+    def __init__(self, model: Transformer):
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, source: Int[Tensor, "B S"]
+    ) -> tuple[Float[Tensor, "N B kv_heads S d_k"], Float[Tensor, "N B kv_heads S d_v"]]:
+        """Return the keys and values of the source for each decoder layer.
+
+        Args:
+            source: ids that end in EOS, padded with ``pad_id``.
+        """
+        memory = self.model.encode(source)
+        pairs = [layer.cross_attention.project_memory(memory) for layer in self.model.decoder]
+        return torch.stack([key for key, _ in pairs]), torch.stack([value for _, value in pairs])
+
+
+class StepGraph(nn.Module):
+    """Compute what is needed once per token.
+
+    Args:
+        model: whose weights to use.
+    """
+
+    def __init__(self, model: Transformer):
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self,
+        token: Int[Tensor, " B"],
+        source: Int[Tensor, "B S"],
+        cross_key: Float[Tensor, "N B kv_heads S d_k"],
+        cross_value: Float[Tensor, "N B kv_heads S d_v"],
+        past_key: Float[Tensor, "N B kv_heads T d_k"],
+        past_value: Float[Tensor, "N B kv_heads T d_v"],
+    ) -> tuple[Float[Tensor, "B V"], Float[Tensor, "..."], Float[Tensor, "..."]]:
+        """Return the logits of the next token, and keys and values that are one longer.
+
+        Args:
+            token: ``bos_id`` at first, then the token that was chosen.
+            source: the ids that the encoder read, for their padding.
+            cross_key: from the encoder.
+            cross_value: from the encoder.
+            past_key: from the previous step; T = 0 at first.
+            past_value: from the previous step; T = 0 at first.
+        """
+        model = self.model
+        mask = padding_mask(source, model.config.pad_id)
+        x = model.target_positions(model.embed_target(token[:, None]), start=past_key.size(3))
+        keys, values = [], []
+        tensors = zip(past_key, past_value, cross_key, cross_value, strict=True)
+        for layer, (*past, to_key, to_value) in zip(model.decoder, tensors, strict=True):
+            x, key, value = _step(layer, x, past, (to_key, to_value), mask)
+            keys.append(key)
+            values.append(value)
+        return model.logits(model.decoder_norm(x)[:, 0]), torch.stack(keys), torch.stack(values)
+
+
+def _step(
+    layer: DecoderLayer, x: Tensor, past: list[Tensor], source: tuple[Tensor, Tensor], mask: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute ``DecoderLayer.step`` without a cache: a graph has no state to write to."""
+    kept: list[Tensor] = []
+
+    def attend_to_past(y: Tensor) -> Tensor:
+        attention, start = layer.self_attention, past[0].size(2)
+        new = attention.project_memory(y, start)
+        key, value = (torch.cat(pair, dim=2) for pair in zip(past, new, strict=True))
+        kept.extend((key, value))
+        heads = attention.attend(attention.project_query(y, start), key, value)
+        return attention.output_projection(heads)
+
+    def attend_to_source(y: Tensor) -> Tensor:
+        attention = layer.cross_attention
+        heads = attention.attend(attention.project_query(y), *source, mask)
+        return attention.output_projection(heads)
+
+    x = layer.self_attention_residual(x, attend_to_past)
+    x = layer.cross_attention_residual(x, attend_to_source)
+    return layer.feed_forward_residual(x, layer.feed_forward), *kept
 
 
 def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "torch") -> float:
@@ -45,21 +143,21 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
 
     The folder holds ``encoder`` and ``step`` with the ending .pt2 or .onnx, ``tokenizer.json``,
     ``config.json`` and the checksums of the four. Sequences can be as long as the configuration's
-    ``max_length``, which is not so of our own model with sinusoids: a graph cannot lengthen its
-    table. Weights are float32.
+    ``max_length``; the model itself has no such limit with sinusoids, but a graph cannot extend
+    its table. Weights are float32.
 
     Args:
         translator: a Transformer with one :class:`~transformer.data.tokenizer.Tokenizer`.
-        folder: made if it is not there; files of these names are replaced.
+        folder: created if missing; files of these names are replaced.
         kind: "torch" for ``torch.export``, "onnx" for ``torch.onnx.export``.
 
     Returns:
-        The largest difference of a logit, some 1e-6 of the largest logit.
+        The largest difference of a logit, about 1e-6 of the largest logit.
 
     Raises:
         ModuleNotFoundError: if "onnx" needs a package that is not installed.
         ValueError: if the model or the tokenizer is of another kind, the kind is unknown, or the
-            files compute something else than the model.
+            graphs compute something other than the model.
     """
     tokenizer, folder = translator.tokenizer, Path(folder)
     if kind not in ENDINGS:
@@ -69,6 +167,7 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
     if not isinstance(tokenizer, Tokenizer) or translator.target_tokenizer is not tokenizer:
         raise ValueError("translator must have one joint tokenizer of transformer.data.tokenizer")
     model = copy.deepcopy(translator.model).cpu().float().eval()
+    disable(model)  # the fast classes cannot be exported
     write = _write_onnx if kind == "onnx" else _write_torch
     if kind == "onnx":
         _onnxruntime()
@@ -92,9 +191,9 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
         cross = encoder(inputs)
         before = [torch.zeros(*each.shape[:3], PAST, each.size(-1)) for each in cross]
         programs = [torch.export.export(encoder, (inputs,), dynamic_shapes=free_encoder)]
-        # Tensors of their own: a view would make the graph ask for a view each time.
+        # Not views: the graph would then require a view at each call.
         arguments = (torch.full((BATCH,), model.config.bos_id), inputs, *cross, *before)
-        programs += [torch.export.export(step, arguments, dynamic_shapes=free_step, **_unproven())]
+        programs += [torch.export.export(step, arguments, dynamic_shapes=free_step, **_deferred())]
     write(programs[0], folder / "encoder", ENCODER_NAMES)
     write(programs[1], folder / "step", STEP_NAMES)
     ending = ENDINGS[kind]
@@ -103,18 +202,18 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
 
 
 def load_graphs(folder: Path | str) -> tuple[Graph, Graph]:
-    """Load encoder and step, whichever kind they are.
+    """Load encoder and step of either kind.
 
     Args:
         folder: that :func:`to_graphs` wrote.
 
     Returns:
-        Two functions from tensors to tensors, with arguments and results as the two modules of
-        :mod:`transformer.interop.graph_parts`.
+        Two functions from tensors to tensors, called as :class:`EncoderGraph` and
+        :class:`StepGraph` are.
 
     Raises:
         FileNotFoundError: if there are no such files.
-        ValueError: if one is not as it was written.
+        ValueError: if a file has changed since it was written.
         ModuleNotFoundError: if they are ONNX and ``onnxruntime`` is not installed.
     """
     for kind, ending in ENDINGS.items():
@@ -127,16 +226,14 @@ def load_graphs(folder: Path | str) -> tuple[Graph, Graph]:
 
 
 class GraphTranslator:
-    """Translate text by greedy search with what :func:`to_graphs` wrote: how to use the graphs.
+    """Translate text by greedy search with the graphs that :func:`to_graphs` wrote.
 
     Args:
         folder: that :func:`to_graphs` wrote.
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if one is not as it was written.
-
-    Paper: section 6.1
+        ValueError: if a file has changed since it was written.
     """
 
     def __init__(self, folder: Path | str):
@@ -152,17 +249,16 @@ class GraphTranslator:
         """Translate sentences, all in one batch.
 
         Args:
-            texts: sentences of at least one character that is no blank.
+            texts: sentences with at least one character that is not a blank.
 
         Raises:
             ValueError: if a sentence has more tokens than the model takes.
-
-        Paper: section 6.1
         """
         c = self.config
-        rows = [[*self.tokenizer.encode(" ".join(text.split())), c.eos_id] for text in texts]
-        if max(map(len, rows)) > c.max_length:
-            raise ValueError(f"a text has more tokens than the {c.max_length} that the model takes")
+        rows = [
+            [*encode_sentence(text, f"texts[{i}]", self.tokenizer, c.max_length), c.eos_id]
+            for i, text in enumerate(texts)
+        ]
         tensors = [torch.tensor(row) for row in rows]
         source = pad_sequence(tensors, batch_first=True, padding_value=c.pad_id)
         cross = self.encoder(source)
@@ -173,7 +269,7 @@ class GraphTranslator:
         while not done.all():
             logits, *past = self.step(token, source, *cross, *past)
             logits[:, [c.pad_id, c.bos_id]] = -torch.inf
-            # Who is done gets on with ends of sentences, which are left out of the text.
+            # Finished rows receive EOS, which decoding drops.
             token = logits.argmax(dim=-1).masked_fill(done, c.eos_id)
             tokens.append(token)
             done |= (token == c.eos_id) | (limit == len(tokens))
@@ -181,11 +277,11 @@ class GraphTranslator:
         return [output.strip() for output in outputs]
 
 
-def _unproven() -> dict[str, Any]:
-    """What must hold of the lengths is checked when the graph runs, instead of being proven before.
+def _deferred() -> dict[str, Any]:
+    """Check constraints on the lengths when the graph runs, instead of proving them beforehand.
 
-    Shared key heads lead to inequalities that are beyond the prover. Early versions of torch do not
-    know the option; they refuse such a model.
+    Shared key heads lead to inequalities beyond the prover. Early versions of torch lack the
+    option and refuse such a model.
     """
     name = "prefer_deferred_runtime_asserts_over_guards"
     return {name: True} if name in inspect.signature(torch.export.export).parameters else {}
@@ -196,13 +292,13 @@ def _write_torch(program: Any, path: Path, names: tuple[list[str], list[str]]) -
 
 
 def _write_onnx(program: Any, path: Path, names: tuple[list[str], list[str]]) -> None:
-    # The exporter says which operators of libraries that nobody needs here it will do without.
+    # Silence the exporter's list of operators from libraries that are not installed.
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of torch, about torch
+            warnings.simplefilter("ignore", FutureWarning)  # raised inside torch
             torch.onnx.export(
                 program,
                 f=path.with_suffix(ENDINGS["onnx"]),
@@ -245,7 +341,7 @@ def _onnxruntime() -> Any:
 
 @torch.no_grad()
 def _require_equal(model: Transformer, encoder: Graph, step: Graph) -> float:
-    """Run both on other sizes than those of the export, and compare with the training path."""
+    """Compare both graphs with teacher forcing, at sizes other than those of the export."""
     c, generator = model.config, torch.Generator().manual_seed(0)
     worst = 0.0
     for rows, source_length, target_length in ((1, 1, 1), (3, 7, 6)):

@@ -1,54 +1,39 @@
-"""Translation models of the Marian kind (OPUS-MT), as Hugging Face's ``MarianMTModel`` keeps them.
+"""Load Marian models (OPUS-MT) in the form of Hugging Face's ``MarianMTModel``.
 
-How their weights become ours is in :mod:`transformer.interop.marian_weights`.
-
-Paper: section 3 (the same architecture in another program)
+Here are the files, the settings and the tokenizer; :mod:`transformer.interop.marian_weights`
+converts the weights.
 """
 
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+from safetensors.torch import load_file
+from torch import Tensor
 
 from transformer.inference.translator import Translator
-from transformer.interop.marian_files import (
-    CONFIG,
-    SOURCE_PIECES,
-    TARGET_PIECES,
-    TARGET_VOCABULARY,
-    VOCABULARY,
-    locate_marian,
-    read_json,
-    read_weights,
-)
-from transformer.interop.marian_tokenizer import MarianTokenizer, import_sentencepiece
 from transformer.interop.marian_weights import convert, vocabulary_sizes
-from transformer.model.config import TransformerConfig
-from transformer.model.layers import Activation
+from transformer.model.config import Activation, TransformerConfig
 
-# What a configuration file leaves out has the value that Hugging Face's MarianConfig gives it.
+CONFIG, SOURCE_PIECES, TARGET_PIECES = "config.json", "source.spm", "target.spm"
+VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+WEIGHTS, PICKLE = "model.safetensors", "pytorch_model.bin"
+NEEDED = (CONFIG, SOURCE_PIECES, TARGET_PIECES, VOCABULARY)
+
+# The defaults of Hugging Face's MarianConfig, for what a configuration file leaves out.
 DEFAULTS: dict[str, Any] = dict(
-    vocab_size=58101,
-    decoder_vocab_size=None,
-    max_position_embeddings=1024,
-    d_model=1024,
-    encoder_layers=12,
-    decoder_layers=12,
-    encoder_attention_heads=16,
-    decoder_attention_heads=16,
-    encoder_ffn_dim=4096,
-    decoder_ffn_dim=4096,
-    activation_function="gelu",
-    dropout=0.1,
-    attention_dropout=0.0,
-    activation_dropout=0.0,
-    scale_embedding=False,
-    share_encoder_decoder_embeddings=True,
-    tie_word_embeddings=True,
-    decoder_start_token_id=58100,
-    pad_token_id=58100,
-    eos_token_id=0,
-)
+    vocab_size=58101, decoder_vocab_size=None, max_position_embeddings=1024, d_model=1024,
+    encoder_layers=12, decoder_layers=12, encoder_attention_heads=16, decoder_attention_heads=16,
+    encoder_ffn_dim=4096, decoder_ffn_dim=4096, activation_function="gelu",
+    dropout=0.1, attention_dropout=0.0, activation_dropout=0.0,
+    scale_embedding=False, share_encoder_decoder_embeddings=True, tie_word_embeddings=True,
+    decoder_start_token_id=58100, pad_token_id=58100, eos_token_id=0,
+)  # fmt: skip
 # Options of other Marian models that Hugging Face's model does not compute either.
 ONLY = dict(
     normalize_before=False,
@@ -57,9 +42,10 @@ ONLY = dict(
     static_position_embeddings=True,
 )
 ACTIVATIONS: dict[str, Activation] = dict(relu="relu", gelu="gelu", swish="silu", silu="silu")
-EOS, PAD = "</s>", "<pad>"
-# Positions are computed, so nothing in a file vouches for the size of their table.
+EOS, PAD, BOS, UNKNOWN = "</s>", "<pad>", "<bos>", "<unk>"
+# The table of positions is computed, so the weights do not limit its size.
 _MOST_POSITIONS = 1 << 27
+_CODE = re.compile(r">>[^<]*<<")
 
 
 def from_marian(name_or_path: str | Path, device: torch.device | str | None = None) -> Translator:
@@ -71,24 +57,22 @@ def from_marian(name_or_path: str | Path, device: torch.device | str | None = No
         translator.translate(texts, beam_size=6, alpha=1.0, penalty="fairseq")
 
     *What is equal.* The logits of ``translator.model`` for the tokens of Marian's vocabulary, to
-    rounding, whatever the padding. Ids are Marian's own; a decoder input starts with
-    ``config.bos_id`` where theirs starts with ``decoder_start_token_id``. Attention weights
-    are equal too, and so are greedy translations where theirs may not choose padding.
+    rounding, for any padding. Token ids are Marian's own; a decoder input starts with
+    ``config.bos_id`` instead of their ``decoder_start_token_id``. Attention weights are equal too,
+    and so are greedy translations if theirs may not choose padding.
 
-    *What is not.* The logit of padding is -10,000 here. Hugging Face put padding into Marian's
-    vocabulary, where its model can choose it; its ``generate`` takes it out of the softmax by
-    ``bad_words_ids`` and ``renormalize_logits=True``, as the settings of OPUS-MT say. With
-    these, ``early_stopping="never"``, ``forced_eos_token_id=None`` and the same maximum length,
-    its beams score as ours do with ``penalty="fairseq"`` and alpha = ``length_penalty``. The
-    searches still differ in one rule: theirs lets a sentence end only among the ``num_beams`` best
-    continuations of a step, ours among twice as many, so that ours may find an ending of a better
-    score. Their defaults stop sooner (``early_stopping=False``) and go on for longer
-    (``max_length=512``; ours is the source's length plus 50).
+    *What differs.* Padding is never produced. Hugging Face's model can choose it; its ``generate``
+    removes it by ``bad_words_ids`` and ``renormalize_logits=True``, as the settings of OPUS-MT say.
+    With these, ``early_stopping="never"``, ``forced_eos_token_id=None`` and the same maximum
+    length, its beams score as ours do with ``penalty="fairseq"`` and alpha = ``length_penalty``.
+    One rule of the search still differs: theirs lets a sentence end only among the ``num_beams``
+    best continuations of a step, ours among twice as many, so ours may find a better ending. Their
+    defaults stop sooner (``early_stopping=False``) and allow more tokens (``max_length=512``; ours
+    is the source's length plus 50).
 
-    The folder's own generation settings (beam size, length limit, ``bad_words_ids`` and the like)
-    are not read: padding is the only one of Marian's tokens that ours never produces. Weights
-    become float32. Matrices that Marian shares are separate here, so that there are more
-    parameters. Dropout is that of the folder, layer drop is not.
+    The folder's generation settings (beam size, length limit and the like) are ignored, and so is
+    layer drop. Weights become float32. Matrices that Marian shares are separate here, so the
+    parameter count is larger.
 
     Args:
         name_or_path: a folder, or a Hub id such as "Helsinki-NLP/opus-mt-en-de", which is
@@ -99,20 +83,20 @@ def from_marian(name_or_path: str | Path, device: torch.device | str | None = No
         device: where to put the model; None for the CPU.
 
     Returns:
-        A translator whose model is in evaluation mode. ``save_pretrained`` of the model saves it as
-        any other of ours, without the tokenizer.
+        A translator whose model is in evaluation mode. The model's ``save_pretrained`` saves it
+        like any other Transformer, without the tokenizer.
 
     Raises:
-        FileNotFoundError: if there is no such folder or repository, a file is missing, or the
-            network is needed and not there.
+        FileNotFoundError: if there is no such folder or repository, a file is missing, or the Hub
+            cannot be reached.
         ModuleNotFoundError: if `sentencepiece` is not installed.
         ValueError: if a file is damaged, the files do not fit each other, or the model has an
             option that ours lacks, such as different heads in encoder and decoder.
     """
-    import_sentencepiece()  # before anything is downloaded
+    _import_sentencepiece()  # before anything is downloaded
     folder = locate_marian(name_or_path)
     try:
-        settings = DEFAULTS | read_json(folder / CONFIG)
+        settings = DEFAULTS | _read_json(folder / CONFIG)
         config = _configuration(settings)
         weights = read_weights(folder)
         _require_fitting(config, [tensor.numel() for tensor in weights.values()])
@@ -123,8 +107,165 @@ def from_marian(name_or_path: str | Path, device: torch.device | str | None = No
     return Translator(model, source, device, target)
 
 
+def locate_marian(name_or_path: str | Path) -> Path:
+    """Find the folder of a Marian model, or download it.
+
+    Args:
+        name_or_path: a folder, or a Hub id such as "Helsinki-NLP/opus-mt-en-de". A ``Path`` always
+            means a folder. Downloads stay in the Hub's cache; the pickle is downloaded only if
+            there are no safetensors.
+
+    Returns:
+        A folder that has all files.
+
+    Raises:
+        FileNotFoundError: if there is no such folder or repository, if it lacks a file, or if the
+            Hub cannot be reached and the cache is empty.
+    """
+    name, folder = str(name_or_path), Path(name_or_path)
+    if not folder.is_dir():
+        if isinstance(name_or_path, Path):
+            raise FileNotFoundError(f"no folder {name!r}")
+        folder = _download(name)
+    missing = [file for file in NEEDED if not (folder / file).is_file()]
+    if not any((folder / file).is_file() for file in (WEIGHTS, PICKLE)):
+        missing.append(f"{WEIGHTS} (or {PICKLE})")
+    if missing:
+        raise FileNotFoundError(f"{name!r} is no Marian model: {', '.join(missing)} missing")
+    return folder
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """Read all tensors of a folder, on the CPU in float32.
+
+    Safetensors are preferred. Most OPUS-MT repositories have only a pickle; it is opened with
+    ``torch.load(weights_only=True)``, which builds tensors and runs no code.
+
+    Raises:
+        ValueError: if the file is damaged or holds something else, or if a pickle would have to be
+            opened with PyTorch before 2.6, where ``weights_only`` was not safe (CVE-2025-32434).
+    """
+    if (folder / WEIGHTS).is_file():
+        tensors = _read(folder / WEIGHTS, load_file)
+    elif torch.__version__ < "2.6":
+        raise ValueError(
+            f"{PICKLE} is only read with PyTorch 2.6 or newer, got {torch.__version__}; "
+            f"or save the model as safetensors"
+        )
+    else:
+        tensors = _read(folder / PICKLE, _load_pickle)
+    return {name: tensor.float() for name, tensor in tensors.items()}
+
+
+class MarianTokenizer:
+    """Encode text of one language as the ids of a Marian model, and decode them.
+
+    SentencePiece cuts the text, and a vocabulary gives each piece its id. A piece outside the
+    vocabulary becomes ``<unk>``, so not every text survives the round trip. Otherwise text is
+    data: a literal ``</s>`` in a sentence is cut like any other characters. (Hugging Face's
+    tokenizer turns it into the end of the sentence.)
+
+    If the vocabulary has language codes such as ``>>fra<<``, a sentence may begin with one: it
+    selects the target language of a multilingual model. An unknown code is then an error; without
+    codes in the vocabulary it is plain text. (Hugging Face's tokenizer makes it ``<unk>`` in both
+    cases.)
+
+    Args:
+        model: the bytes of a SentencePiece model, such as ``source.spm``.
+        vocabulary: id of each piece.
+        vocab_size: number of tokens V of the translating model.
+        pad_id: id of padding.
+        bos_id: id that begins a decoder input; no text contains it.
+        eos_id: id that ends a sentence.
+
+    Raises:
+        ModuleNotFoundError: if `sentencepiece` is not installed.
+        ValueError: if ``model`` is no SentencePiece model, or the vocabulary lacks ``<unk>`` or has
+            an id that is ``bos_id`` or outside [0, vocab_size).
+    """
+
+    def __init__(
+        self,
+        model: bytes,
+        vocabulary: Mapping[str, int],
+        vocab_size: int,
+        pad_id: int,
+        bos_id: int,
+        eos_id: int,
+    ):
+        try:
+            self._processor = _import_sentencepiece().SentencePieceProcessor(model_proto=model)
+        except (RuntimeError, OSError) as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"model must be a SentencePiece model: {reason}") from None
+        if UNKNOWN not in vocabulary:
+            raise ValueError(f"vocabulary must have {UNKNOWN}, it does not")
+        for piece, i in vocabulary.items():
+            if type(i) is not int or not 0 <= i < vocab_size or i == bos_id:
+                raise ValueError(
+                    f"vocabulary must have whole numbers in [0, {vocab_size}) that are not "
+                    f"bos_id = {bos_id}, got {i!r} for {piece!r}"
+                )
+        self._unknown = vocabulary[UNKNOWN]
+        self._pieces = {i: piece for piece, i in vocabulary.items()} | {bos_id: BOS}
+        self._silent = {pad_id, bos_id, eos_id, self._unknown}
+        # SentencePiece joins unknown characters, and the result may spell a special token.
+        self._ids = {piece: i for piece, i in vocabulary.items() if i not in self._silent}
+        self.vocab_size, self.pad_id, self.bos_id, self.eos_id = vocab_size, pad_id, bos_id, eos_id
+        self.language_codes = sorted(piece for piece in vocabulary if _CODE.fullmatch(piece))
+
+    def encode(self, text: str) -> list[int]:
+        """Return the token ids of one text, without special tokens.
+
+        Args:
+            text: a sentence, after its language code if the model needs one.
+
+        Raises:
+            ValueError: if the text begins with an unknown language code although the vocabulary
+                has others, or if it holds half a surrogate pair.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            found = error.object[error.start]
+            raise ValueError(f"texts must be valid Unicode, got {found!r}") from None
+        code = _CODE.match(text) if self.language_codes else None
+        pieces = []
+        if code:
+            if code[0] not in self._ids:
+                known = ", ".join(self.language_codes[:10])
+                raise ValueError(f"unknown language code {code[0]!r}; there are {known}")
+            pieces, text = [code[0]], text[code.end() :]
+        pieces += self._processor.encode(text, out_type=str)
+        return [self._ids.get(piece, self._unknown) for piece in pieces]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of many texts; see :meth:`encode`."""
+        return [self.encode(text) for text in texts]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of token ids, without special tokens and ids that have no piece."""
+        pieces = [self._pieces[i] for i in ids if i in self._pieces and i not in self._silent]
+        return self._processor.decode(pieces).replace("▁", " ").strip() if pieces else ""
+
+    def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
+        """Return the texts of many rows of token ids; see :meth:`decode`."""
+        return [self.decode(ids) for ids in batch]
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        """Return readable pieces, for labels in figures; a leading ``▁`` is a blank.
+
+        Raises:
+            ValueError: if an id is outside the vocabulary.
+        """
+        for i in ids:
+            if not 0 <= i < self.vocab_size:
+                raise ValueError(f"ids must be in [0, {self.vocab_size}), got {i}")
+        return [self._pieces.get(i, UNKNOWN) for i in ids]
+
+
 def _configuration(settings: dict[str, Any]) -> TransformerConfig:
-    """Our names for Marian's settings; an error for what we cannot do."""
+    """Translate Marian's settings; raise ValueError for what our model lacks."""
     kind = settings.get("model_type", "marian")
     if kind != "marian":
         raise ValueError(f"model_type must be 'marian', got {kind!r}")
@@ -145,11 +286,10 @@ def _configuration(settings: dict[str, Any]) -> TransformerConfig:
     activation = settings["activation_function"]
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation_function must be one of {[*ACTIVATIONS]}, got {activation!r}")
+    fewest, start = min(vocabulary_sizes(settings)), max(vocabulary_sizes(settings))
     for name in ("pad_token_id", "eos_token_id", "decoder_start_token_id"):
-        fewest = min(vocabulary_sizes(settings))
         if not 0 <= settings[name] < fewest:
             raise ValueError(f"{name} must be in [0, {fewest}), got {settings[name]}")
-    start = max(vocabulary_sizes(settings))
     return TransformerConfig(
         vocab_size=start + 1,
         d_model=settings["d_model"],
@@ -171,7 +311,7 @@ def _configuration(settings: dict[str, Any]) -> TransformerConfig:
 
 
 def _require_fitting(config: TransformerConfig, sizes: list[int]) -> None:
-    """Raise ValueError before memory is asked for that the weights could not fill."""
+    """Raise ValueError before memory is allocated that the weights could not fill."""
     stored = sum(sizes)
     needed = {
         "vocab_size": (config.vocab_size - 1) * config.d_model,
@@ -183,7 +323,7 @@ def _require_fitting(config: TransformerConfig, sizes: list[int]) -> None:
             raise ValueError(f"{name} needs {size:,} numbers, the weights have {stored:,}")
     layers = config.num_layers + (config.num_decoder_layers or config.num_layers)
     if layers > len(sizes):
-        raise ValueError(f"{layers} layers need more than the {len(sizes)} tensors that are there")
+        raise ValueError(f"{layers} layers need more than the {len(sizes)} tensors in the file")
     if config.max_length * config.d_model > _MOST_POSITIONS:
         raise ValueError(f"max_position_embeddings must be smaller, got {config.max_length}")
 
@@ -191,22 +331,21 @@ def _require_fitting(config: TransformerConfig, sizes: list[int]) -> None:
 def _tokenizers(
     folder: Path, settings: dict[str, Any], config: TransformerConfig
 ) -> tuple[MarianTokenizer, MarianTokenizer]:
-    """Those of source and target; the target may have a vocabulary of its own."""
+    """Load the tokenizers of source and target; the target may have its own vocabulary."""
     separate = not settings["share_encoder_decoder_embeddings"]
     own = separate and (folder / TARGET_VOCABULARY).is_file()
     source_size, target_size = vocabulary_sizes(settings)
+    target_file = TARGET_VOCABULARY if own else VOCABULARY
     return (
         _tokenizer(folder, SOURCE_PIECES, VOCABULARY, source_size, config),
-        _tokenizer(
-            folder, TARGET_PIECES, TARGET_VOCABULARY if own else VOCABULARY, target_size, config
-        ),
+        _tokenizer(folder, TARGET_PIECES, target_file, target_size, config),
     )
 
 
 def _tokenizer(
     folder: Path, pieces: str, vocabulary: str, size: int, config: TransformerConfig
 ) -> MarianTokenizer:
-    ids = read_json(folder / vocabulary)
+    ids = _read_json(folder / vocabulary)
     special = dict(pad_id=config.pad_id, bos_id=config.bos_id, eos_id=config.eos_id)
     try:
         tokenizer = MarianTokenizer(
@@ -220,3 +359,54 @@ def _tokenizer(
         if ids.get(piece) != i:
             raise ValueError(f"{piece} must have the id {i} in {vocabulary}, got {ids.get(piece)}")
     return tokenizer
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    value = _read(path, lambda path: json.loads(path.read_text(encoding="utf-8")))
+    if not isinstance(value, dict):
+        raise ValueError(f"{path.name} must hold one object, it does not")
+    return value
+
+
+def _load_pickle(path: Path) -> dict[str, Tensor]:
+    tensors = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(tensors, dict) or not all(isinstance(t, Tensor) for t in tensors.values()):
+        raise ValueError("it must hold a dictionary of tensors")
+    return tensors
+
+
+def _read(path: Path, reader: Callable[[Path], Any]) -> Any:
+    try:
+        return reader(path)
+    except Exception as error:  # damaged files make the libraries raise almost anything
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path.name} does not read: {reason}") from None
+
+
+def _download(name: str) -> Path:
+    unknown = f"no Marian model {name!r}: neither a folder nor"
+    if name.count("/") != 1:
+        raise FileNotFoundError(f"{unknown} a Hub id like 'owner/name'")
+    try:
+        wanted = [*NEEDED, TARGET_VOCABULARY, WEIGHTS]
+        folder = Path(snapshot_download(name, allow_patterns=wanted))
+        if not (folder / WEIGHTS).is_file():
+            folder = Path(snapshot_download(name, allow_patterns=[PICKLE]))
+        return folder
+    except (HFValidationError, RepositoryNotFoundError):
+        raise FileNotFoundError(f"{unknown} on the Hugging Face Hub") from None
+    except OSError as error:  # errors of the Hub, the network and the disk
+        raise FileNotFoundError(
+            f"{unknown} within reach on the Hugging Face Hub ({type(error).__name__})"
+        ) from None
+
+
+def _import_sentencepiece() -> Any:
+    try:
+        import sentencepiece
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "Marian models need the package sentencepiece: pip install 'transformer-book[marian]'",
+            name=error.name,
+        ) from None
+    return sentencepiece

@@ -1,7 +1,4 @@
-"""A model of ours as a Marian model of Hugging Face: the way back of ``from_marian``.
-
-Paper: section 3 (the same architecture in another program)
-"""
+"""Export a model as a Marian model of Hugging Face, the inverse of ``from_marian``."""
 
 import json
 import struct
@@ -14,20 +11,20 @@ from torch import Tensor
 
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
-from transformer.interop.marian_files import (
+from transformer.interop.marian import (
     CONFIG,
+    ONLY,
     SOURCE_PIECES,
     TARGET_PIECES,
     VOCABULARY,
     WEIGHTS,
 )
-from transformer.interop.marian_names import coordinate_order, stack_names
-from transformer.interop.marian_weights import IMPOSSIBLE, SHARED
+from transformer.interop.marian_weights import IMPOSSIBLE, SHARED, coordinate_order, stack_names
 from transformer.model.config import TransformerConfig
 from transformer.model.positional import sinusoidal_table
 from transformer.model.transformer import Transformer
 
-# Marian's habits that a model must share, with what they are called here.
+# Settings that a model must share with Marian.
 NEEDED = dict(
     norm="post",
     positions="sinusoidal",
@@ -43,16 +40,15 @@ ACTIVATIONS = dict(relu="relu", gelu="gelu", silu="swish")
 def to_marian(translator: Translator, folder: Path | str) -> None:
     """Write a folder that Hugging Face's ``MarianMTModel`` and ``MarianTokenizer`` load.
 
-    ``from_marian`` loads it too. *What is equal*: the logits of all tokens but padding and begin,
-    which can no longer be chosen, up to the epsilon of the layer norms, which is fixed to 1e-5
-    there. *What is not*: text is cut by SentencePiece, which knows no bytes, so that a character
-    without a token of its own becomes ``<unk>``, a token that is added at the end. Elsewhere the
-    pieces are nearly always the same: the merges are tried in the same order, without words being
-    split off first.
+    ``from_marian`` loads it too. *What is equal*: the logits of all tokens except padding and BOS,
+    which can no longer be chosen, up to the epsilon of the layer norms, which is 1e-5 there.
+    *What differs*: SentencePiece has no byte fallback, so a character without a token of its own
+    becomes ``<unk>``, a token added at the end. Other text is nearly always cut the same way: the
+    merges apply in the same order, but words are not split off first.
 
     Args:
         translator: a Transformer with one :class:`~transformer.data.tokenizer.Tokenizer`.
-        folder: made if it is not there; files of these names are replaced.
+        folder: created if missing; files of these names are replaced.
 
     Raises:
         ValueError: if the model has an option that Marian lacks, or the tokenizer is of another
@@ -61,8 +57,9 @@ def to_marian(translator: Translator, folder: Path | str) -> None:
     tokenizer, model = translator.tokenizer, translator.model
     if not isinstance(tokenizer, Tokenizer) or translator.target_tokenizer is not tokenizer:
         raise ValueError("translator must have one joint tokenizer of transformer.data.tokenizer")
+    if not isinstance(model, Transformer):
+        raise ValueError(f"model must be a Transformer, got {type(model).__name__}")
     _require_marian(model)
-    assert isinstance(model, Transformer)  # as required
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     pieces = [*tokenizer.tokens(range(model.config.vocab_size)), "<unk>"]
@@ -76,23 +73,15 @@ def to_marian(translator: Translator, folder: Path | str) -> None:
 
 
 def sentencepiece_model(tokenizer: Tokenizer) -> bytes:
-    """Write the merges of a tokenizer as a SentencePiece model of kind BPE.
+    """Return the merges of a tokenizer as a ``.spm`` file, a SentencePiece model of type BPE.
 
-    Pieces that are part of a character, and the null character, have no place there.
-
-    Args:
-        tokenizer: whose merges to take.
-
-    Returns:
-        The bytes of a ``.spm`` file.
-
-    Paper: section 5.1
+    Pieces that are part of a character, and the null character, are left out.
     """
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save(path := Path(folder) / "tokenizer.json")
         merges = json.loads(path.read_text(encoding="utf-8"))["model"]["merges"]
     labels = tokenizer.tokens(range(tokenizer.vocab_size))
-    first = tokenizer.vocab_size - len(merges)  # a merged piece has the id after the one before
+    first = tokenizer.vocab_size - len(merges)  # merged pieces have the last ids
     pieces = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3)]  # kinds: unknown, control
     for i, label in enumerate(labels[3:], start=3):
         if not label.startswith("<0x") and label != "\0":
@@ -102,13 +91,13 @@ def sentencepiece_model(tokenizer: Tokenizer) -> bytes:
         for text, score, k in pieces
     )
     trainer = b"\x18\x02"  # model_type: BPE
-    # No blank before the first word, runs of blanks as one, blanks written as a piece of text.
+    # No blank before the first word, one blank for a run of them, blanks visible as a piece.
     normalizer = _message(1, b"identity") + b"\x18\x00\x20\x01\x28\x01"
     return body + _message(2, trainer) + _message(3, normalizer)
 
 
 def _message(field: int, content: bytes) -> bytes:
-    """A field of Protocol Buffers that has a length: its number, its length, its bytes."""
+    """Encode a length-delimited field of Protocol Buffers."""
     size, length = bytearray(), len(content)
     while length > 127:
         size.append(length & 127 | 128)
@@ -116,9 +105,7 @@ def _message(field: int, content: bytes) -> bytes:
     return bytes([field << 3 | 2, *size, length]) + content
 
 
-def _require_marian(model: object) -> None:
-    if not isinstance(model, Transformer):
-        raise ValueError(f"model must be a Transformer, got {type(model).__name__}")
+def _require_marian(model: Transformer) -> None:
     for name, only in NEEDED.items():
         if (value := getattr(model.config, name)) != only:
             raise ValueError(f"{name} must be {only!r} for Marian, got {value!r}")
@@ -131,12 +118,12 @@ def _require_marian(model: object) -> None:
 
 @torch.no_grad()
 def _tensors(model: Transformer) -> dict[str, Tensor]:
-    """All tensors by Hugging Face's names."""
+    """Return all tensors by Hugging Face's names."""
     c = model.config
     back = coordinate_order(c.d_model).argsort()
-    parameters, tensors = dict(model.named_parameters()), {}
+    parameters, tensors = model.state_dict(), {}
     for pair in stack_names(len(model.encoder), len(model.decoder)):
-        tensor = pair.of(parameters[pair.ours])
+        tensor = parameters[pair.ours]
         tensor = tensor[back] if pair.rows else tensor
         tensors[pair.theirs] = tensor[:, back] if pair.columns else tensor
     rows = model.embedding.weight[:, back].clone()
@@ -172,10 +159,7 @@ def _settings(config: TransformerConfig) -> dict[str, object]:
         scale_embedding=True,
         share_encoder_decoder_embeddings=True,
         tie_word_embeddings=True,
-        static_position_embeddings=True,
-        normalize_before=False,
-        normalize_embedding=False,
-        add_final_layer_norm=False,
+        **ONLY,
         pad_token_id=config.pad_id,
         eos_token_id=config.eos_id,
         decoder_start_token_id=config.pad_id,

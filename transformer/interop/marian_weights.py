@@ -1,22 +1,23 @@
-"""Marian's weights, rewritten so that the paper's model computes with them what Marian's does.
+"""Convert Marian's weights so that the paper's model computes what Marian's computes.
 
-Marian's model is the paper's with other habits. None of them needs another model: they are written
-into the weights, and what comes out is a plain :class:`~transformer.model.transformer.Transformer`.
+Marian's model is the paper's with a few differences. None of them needs another model: they are
+folded into the weights, and the result is a plain
+:class:`~transformer.model.transformer.Transformer`.
 
-* *Positions*: all sines stand before all cosines. Ours alternate, at the same wavelengths. So
-  every coordinate of a d_model vector moves to our place for it, in all matrices that touch one.
-* *Output bias*: each logit has one, ours have none. But a layer norm leaves a direction free: what
-  it has normalised sums to 0 over the coordinates. The output matrix takes over gain and shift of
-  the last norm, and the bias travels along the free direction (``_fold_output``).
-* *Start*: Marian's decoder starts with the padding id. Ours hides padding, so the start is a token
-  of its own here, the last one, with the same vector.
-* *Scale*: where ``scale_embedding`` is false, the embeddings are divided by the factor
-  sqrt(d_model) that ours multiply by.
+* *Positions*: Marian puts all sines before all cosines, we alternate them, at the same
+  wavelengths. So every coordinate of a d_model vector moves, in all matrices that touch one.
+* *Output bias*: Marian's logits have a bias, ours have none. But a layer norm leaves a direction
+  free: its normalised values sum to 0 over the coordinates. The output matrix absorbs gain and
+  shift of the last norm, and carries the bias along the free direction (``_fold_output``).
+* *Start*: Marian's decoder starts with the padding id. Our model hides padding, so the start is a
+  token of its own, the last one, with the same vector.
+* *Scale*: if ``scale_embedding`` is false, the embeddings are divided by the factor sqrt(d_model)
+  that our model multiplies by.
 
-Paper: section 3 (the same architecture in another program)
+One list of names (:func:`stack_names`) serves both directions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,18 +25,101 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from transformer.interop.marian_names import coordinate_order, stack_names
 from transformer.model.config import TransformerConfig
 from transformer.model.positional import sinusoidal_table
 from transformer.model.transformer import Transformer
 
 SOURCE, TARGET = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
 OUTPUT, SHARED = "lm_head.weight", "model.shared.weight"
-IMPOSSIBLE = -1e4  # a logit whose softmax is 0 in every type of number
+IMPOSSIBLE = -1e4  # a logit whose softmax is 0 in every number format
+
+#: The attention of a layer, ours and theirs; an encoder layer has only the first.
+ATTENTION = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
+#: The projections of an attention, ours and theirs.
+PROJECTIONS = {
+    "query_projection": "q_proj",
+    "key_projection": "k_proj",
+    "value_projection": "v_proj",
+    "output_projection": "out_proj",
+}
+#: The feed-forward network of a layer and its norm.
+FEED_FORWARD = {
+    "feed_forward.hidden": "fc1",
+    "feed_forward.output": "fc2",
+    "feed_forward_residual.norm": "final_layer_norm",
+}
+
+
+@dataclass(frozen=True)
+class NamePair:
+    """A parameter of ours and the tensor of theirs that holds the same numbers.
+
+    Args:
+        ours: name of the parameter in a :class:`~transformer.model.transformer.Transformer`.
+        theirs: name of the tensor in Hugging Face's ``MarianMTModel``.
+        rows: whether its rows are the coordinates of a d_model vector, whose order differs.
+        columns: the same for its columns.
+    """
+
+    ours: str
+    theirs: str
+    rows: bool = False
+    columns: bool = False
+
+
+def layer_names(stack: str, number: int) -> Iterator[NamePair]:
+    """Pair the names of one layer.
+
+    Args:
+        stack: "encoder" or "decoder".
+        number: of the layer, from 0.
+    """
+    ours, theirs = f"{stack}.{number}", f"model.{stack}.layers.{number}"
+    modules: dict[str, str] = {}
+    for attention, their_attention in ATTENTION.items():
+        if stack == "encoder" and attention == "cross_attention":
+            continue
+        for projection, their_projection in PROJECTIONS.items():
+            modules[f"{attention}.{projection}"] = f"{their_attention}.{their_projection}"
+        modules[f"{attention}_residual.norm"] = f"{their_attention}_layer_norm"
+    for name, their_name in (modules | FEED_FORWARD).items():
+        # Such a module reads d_model coordinates; all others return d_model coordinates.
+        reads = their_name == "fc1" or their_name.endswith(("q_proj", "k_proj", "v_proj"))
+        for kind in ("weight", "bias"):
+            names = f"{ours}.{name}.{kind}", f"{theirs}.{their_name}.{kind}"
+            yield NamePair(*names, rows=not reads, columns=reads and kind == "weight")
+
+
+def stack_names(num_layers: int, num_decoder_layers: int) -> list[NamePair]:
+    """Pair the names of all layers; embeddings and output are no plain copies and not included.
+
+    Args:
+        num_layers: of the encoder.
+        num_decoder_layers: of the decoder.
+    """
+    counts = {"encoder": num_layers, "decoder": num_decoder_layers}
+    return [
+        pair
+        for stack, count in counts.items()
+        for n in range(count)
+        for pair in layer_names(stack, n)
+    ]
+
+
+def coordinate_order(d_model: int) -> Int[Tensor, " d_model"]:
+    """Return the order of coordinates: our coordinate i is their coordinate ``order[i]``.
+
+    Theirs has all sines before all cosines, and one more sine if d_model is odd; ours alternate.
+
+    Paper: section 3.5
+    """
+    half, order = (d_model + 1) // 2, torch.arange(d_model)
+    order[0::2], order[1::2] = order[:half].clone(), order[half:].clone()
+    return order
 
 
 def vocabulary_sizes(settings: Mapping[str, Any]) -> tuple[int, int]:
-    """How many tokens Marian's settings give source and target."""
+    """Return the number of tokens of source and target in Marian's settings."""
     size = settings["vocab_size"]
     if settings["share_encoder_decoder_embeddings"]:
         return size, size
@@ -59,14 +143,12 @@ def convert(
     Raises:
         ValueError: if a tensor is missing, left over or of another shape than the settings say, or
             if the positions are not Marian's sinusoids.
-
-    Paper: section 3
     """
     model = Transformer(config)
     weights = _Weights(dict(tensors), coordinate_order(config.d_model))
     parameters = dict(model.named_parameters())
     for pair in stack_names(len(model.encoder), len(model.decoder)):
-        weights.put(pair.of(parameters[pair.ours]), pair.theirs, pair.rows, pair.columns)
+        weights.put(parameters[pair.ours], pair.theirs, pair.rows, pair.columns)
     _fill_vocabulary(model, weights, settings)
     for stack in ("encoder", "decoder"):
         _require_sinusoids(weights, f"model.{stack}.embed_positions.weight")
@@ -77,23 +159,23 @@ def convert(
 
 @dataclass
 class _Weights:
-    """Marian's tensors, each put in its place once.
+    """Marian's tensors, each copied once.
 
-    ``order[i]`` is the coordinate of a d_model vector of theirs that is our coordinate i.
+    ``order[i]`` is their coordinate of a d_model vector that is our coordinate i.
     """
 
     tensors: dict[str, Tensor]
     order: Int[Tensor, " d_model"]
 
     def put(self, ours: Tensor, name: str, rows: bool = False, columns: bool = False) -> None:
-        """Copy a tensor; ``rows`` and ``columns`` say which of its axes counts coordinates."""
+        """Copy a tensor; ``rows`` and ``columns`` say which axes are coordinates."""
         theirs = self._of_shape(ours.shape, name)
         theirs = theirs[self.order] if rows else theirs
         ours.copy_(theirs[:, self.order] if columns else theirs)
         del self.tensors[name]
 
     def matrix(self, num_rows: int, *names: str) -> Float[Tensor, "V d_model"]:
-        """The first of ``names`` that is there; it stays, as another matrix may be the same."""
+        """Return the first of ``names`` that exists; keep it, since several may share it."""
         name = next((name for name in names if name in self.tensors), names[0])
         return self._of_shape((num_rows, len(self.order)), name)[:, self.order]
 
@@ -108,9 +190,9 @@ class _Weights:
 
 
 def _fill_vocabulary(model: Transformer, weights: _Weights, settings: Mapping[str, Any]) -> None:
-    """The two embeddings and the output matrix."""
+    """Fill the two embeddings and the output matrix."""
     share, tie = settings["share_encoder_decoder_embeddings"], settings["tie_word_embeddings"]
-    # Of matrices that are one and the same, a file holds one, under any of their names.
+    # A file holds one copy of shared matrices, under any of their names.
     source_names = [SOURCE] + share * [SHARED] + (share and tie) * [TARGET, OUTPUT]
     target_names = [TARGET] + share * [SHARED] + tie * [OUTPUT] + (share and tie) * [SOURCE]
     output_names = [OUTPUT] + tie * [TARGET] + (share and tie) * [SHARED, SOURCE]
@@ -127,7 +209,7 @@ def _fill_vocabulary(model: Transformer, weights: _Weights, settings: Mapping[st
     scale = 1.0 if settings["scale_embedding"] else 1 / model.embedding.scale
     start = model.config.bos_id
     for embedding, rows in ((model.embedding, source), (model.target_embedding, target)):
-        embedding.weight.zero_()  # ids that one of the two vocabularies lacks
+        embedding.weight.zero_()  # for ids that one of the two vocabularies lacks
         embedding.weight[: len(rows)] = rows * scale
     model.target_embedding.weight[start] = target[settings["decoder_start_token_id"]] * scale
 
@@ -142,13 +224,13 @@ def _fill_vocabulary(model: Transformer, weights: _Weights, settings: Mapping[st
 def _fold_output(
     rows: Float[Tensor, "V d_model"], bias: Float[Tensor, " V"], norm: nn.LayerNorm
 ) -> Float[Tensor, "V d_model"]:
-    """Rows that give, without a bias, the logits that ``rows`` and ``bias`` give.
+    """Return rows that give, without a bias, the logits that ``rows`` and ``bias`` give.
 
-    Let n be what ``norm`` has normalised, before its gain g and shift s. The logits are
+    Let n be the normalised values of ``norm``, before its gain g and shift s. The logits are
     rows (g n + s) + bias = (rows g) n + c with c = rows s + bias. Since the coordinates of n sum
     to 0, a number added to a whole row changes nothing there. So gain and shift become 1, and to
-    each row of (rows g) such a number is added that the row sums to c: times (n + 1), it gives c
-    beside (rows g) n.
+    each row of (rows g) such a number is added that the row sums to c: times (n + 1), it gives
+    (rows g) n + c.
     """
     constant = rows @ norm.bias + bias
     folded = rows * norm.weight
@@ -159,11 +241,11 @@ def _fold_output(
 
 
 def _require_sinusoids(weights: _Weights, name: str) -> None:
-    """Some files hold the table of positions too, and one of trained ones would be another."""
+    """Check the table of positions that some files hold: trained positions would be another."""
     table = weights.tensors.pop(name, None)
     if table is None:
         return
     expected = sinusoidal_table(len(table), len(weights.order))
-    # Files in half precision have rounded them.
+    # Half precision rounds them.
     if table[:, weights.order].sub(expected).abs().max() > 0.01:
         raise ValueError(f"{name} must be Marian's sinusoids, it holds other positions")

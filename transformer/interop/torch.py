@@ -1,9 +1,7 @@
-"""Weights from and to ``torch.nn.Transformer``, PyTorch's own encoder and decoder.
+"""Convert weights from and to ``torch.nn.Transformer``, PyTorch's own encoder and decoder.
 
-PyTorch's model is the two stacks alone. Embedding, positions and output matrix are left to the
-user, and masks too: its boolean masks say True = hidden, the opposite of ours.
-
-Paper: section 3.1 (two programs, one architecture)
+PyTorch's model is the two stacks alone, without embedding, positions, output matrix and masks. Its
+boolean masks mean True = hidden, the opposite of ours.
 """
 
 from collections.abc import Iterator
@@ -16,7 +14,7 @@ from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.config import TransformerConfig
-from transformer.model.layers import DecoderLayer, EncoderLayer
+from transformer.model.layers import DecoderLayer
 from transformer.model.transformer import Transformer
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
@@ -30,25 +28,19 @@ def to_torch(model: Transformer) -> nn.Transformer:
         model: any model whose heads have the size d_model / num_heads.
 
     Returns:
-        A model that takes embedded sequences, batch first, in the mode (train or eval) and type
-        of ``model``. It has final norms only where ours has them. Biases that ours lacks are 0.
+        A model of embedded sequences, batch first, in the mode (train or eval) and dtype of
+        ``model``. It has final norms only where ours has them. Biases that ours lacks are 0.
 
     Raises:
-        ValueError: if the model has an option that PyTorch's cannot have: another d_k, d_v or scale
-            of the scores, shared keys and values, rotary positions, another norm, a gate.
-
-    Paper: section 3.1
+        ValueError: if the model has an option that PyTorch's lacks: another d_k, d_v or scale of
+            the scores, shared keys and values, rotary positions, another norm, a gate.
     """
     c = model.config
     size = c.d_model / c.num_heads
-    for name, value, only in (
-        ("d_k", c.d_k, size),
-        ("d_v", c.d_v, size),
-        ("attention_scale", c.attention_scale, size**-0.5),
-    ):
-        if value not in (None, only):
-            raise ValueError(f"{name} must be {only:g} for torch.nn.Transformer, got {value:g}")
     for name, holds, expected in (
+        ("d_k", c.d_k in (None, size), f"{size:g}"),
+        ("d_v", c.d_v in (None, size), f"{size:g}"),
+        ("attention_scale", c.attention_scale in (None, size**-0.5), f"{size**-0.5:g}"),
         ("num_kv_heads", c.num_kv_heads in (None, c.num_heads), c.num_heads),
         ("positions", c.positions != "rotary", "added to the input"),
         ("norm_kind", c.norm_kind == "layer", "'layer'"),
@@ -71,7 +63,7 @@ def to_torch(model: Transformer) -> nn.Transformer:
         nn.TransformerEncoderLayer(c.d_model, c.num_heads, **options),
         len(model.encoder),
         norms[0],
-        # Nested tensors would leave 0 at padding, where ours computes what nobody reads.
+        # Nested tensors would return 0 at padding positions, unlike our stacks.
         enable_nested_tensor=False,
     )
     decoder = nn.TransformerDecoder(
@@ -103,17 +95,15 @@ def from_torch(
             place of the norms and final norms become ours.
         embedding: the vector of each token before the factor sqrt(d_model). One matrix for
             source, target and output; with another ``sharing`` it is the source's, and the others
-            are drawn afresh.
-        changes: what stacks do not tell: ``positions``, ``sharing``, ``pad_id``, ...
+            are initialised at random.
+        changes: settings that the stacks do not determine: ``positions``, ``sharing``, ...
 
     Returns:
-        The model, in the mode and type of ``stacks``.
+        The model, in the mode and dtype of ``stacks``.
 
     Raises:
         ValueError: if ``embedding`` has another d_model, the layers are not PyTorch's, their
-            activation is none of ours, or one stack ends in a norm and the other does not.
-
-    Paper: section 3.1
+            activation is not one of ours, or only one stack ends in a norm.
     """
     encoder, decoder = stacks.encoder, stacks.decoder
     layer = encoder.layers[0]
@@ -158,7 +148,7 @@ def from_torch(
 
 
 def _set_dropout(layer: nn.Module, config: TransformerConfig) -> None:
-    """PyTorch's constructor knows one rate; its layers have a place for each of our three."""
+    """Set our three dropout rates, of which PyTorch's constructor takes only one."""
     for name, module in layer.named_children():
         if isinstance(module, nn.Dropout):  # "dropout" and "dropout1" to "dropout3"
             module.p = config.activation_dropout if name == "dropout" else config.dropout
@@ -170,7 +160,7 @@ Pair = tuple[Tensor | None, Tensor | None]
 
 
 def _pairs(model: Transformer, stacks: nn.Transformer) -> Iterator[Pair]:
-    """Every parameter of our stacks beside its counterpart; None where one side has no such."""
+    """Yield every parameter of our stacks with its counterpart; None if one side lacks it."""
     layers = zip(
         [*model.encoder, *model.decoder],
         [*stacks.encoder.layers, *stacks.decoder.layers],
@@ -186,8 +176,8 @@ def _pairs(model: Transformer, stacks: nn.Transformer) -> Iterator[Pair]:
             yield from _affine_pairs(norm, counterpart)
 
 
-# PyTorch's modules are Any from here on: what they hold is typed "Tensor or Module".
-def _layer_pairs(ours: EncoderLayer | DecoderLayer, theirs: Any) -> Iterator[Pair]:
+# PyTorch's modules are Any: mypy sees their attributes as "Tensor | Module".
+def _layer_pairs(ours: Any, theirs: Any) -> Iterator[Pair]:
     yield from _attention_pairs(ours.self_attention, theirs.self_attn)
     residuals = [ours.self_attention_residual]
     if isinstance(ours, DecoderLayer):
@@ -201,10 +191,15 @@ def _layer_pairs(ours: EncoderLayer | DecoderLayer, theirs: Any) -> Iterator[Pai
 
 
 def _attention_pairs(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> Iterator[Pair]:
-    # Both keep W^Q, W^K and W^V of all heads as the rows of one matrix, in this order.
-    yield ours.in_projection.weight, theirs.in_proj_weight
-    yield ours.in_projection.bias, theirs.in_proj_bias
-    yield from _affine_pairs(ours.out_projection, theirs.out_proj)
+    # Theirs keeps W^Q, W^K and W^V of all heads as the rows of one matrix, in this order.
+    projections = ours.query_projection, ours.key_projection, ours.value_projection
+    biases = (None,) * 3 if theirs.in_proj_bias is None else theirs.in_proj_bias.chunk(3)
+    for projection, weight, bias in zip(
+        projections, theirs.in_proj_weight.chunk(3), biases, strict=True
+    ):
+        yield projection.weight, weight
+        yield projection.bias, bias
+    yield from _affine_pairs(ours.output_projection, theirs.out_proj)
 
 
 def _affine_pairs(ours: Any, theirs: Any) -> Iterator[Pair]:

@@ -1,9 +1,12 @@
-"""Attention: a weighted mean of values, the weights made by comparing queries with keys.
+"""Attention: a weighted mean of values, with weights from comparing queries with keys.
 
 Paper: section 3.2
 """
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Literal, overload
 
 import torch
@@ -11,8 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from transformer.model.linear import Linear, linear
-from transformer.model.packing import UNPACKED, Packing, may_look
+from transformer.model.masks import causal_mask
 from transformer.model.positional import RotaryPositions
 
 
@@ -21,7 +23,7 @@ def masked_softmax(
 ) -> Float[Tensor, "*batch T S"]:
     """Turn scores into weights that sum to 1 over the positions that may be attended to.
 
-    A row with nothing to attend to has no meaningful weights: it gives zeros, not NaN.
+    The weights of a row with nothing to attend to are zeros, not NaN.
 
     Args:
         scores: compatibility of each query with each key, any real number.
@@ -34,11 +36,11 @@ def masked_softmax(
     """
     if mask is None:
         return scores.softmax(dim=-1)
-    blind = ~mask.any(dim=-1, keepdim=True)
-    # softmax of a row of -inf is NaN, and so is its gradient. Let a blind row see everything
-    # while the softmax is taken, then wipe it.
-    weights = scores.masked_fill(~(mask | blind), -torch.inf).softmax(dim=-1)
-    return weights.masked_fill(blind, 0.0)
+    # The softmax of a row of -inf is NaN, and so is its gradient: let such a row attend to
+    # everything, then set its weights to zero.
+    empty = ~mask.any(dim=-1, keepdim=True)
+    weights = scores.masked_fill(~(mask | empty), -math.inf).softmax(dim=-1)
+    return weights.masked_fill(empty, 0.0)
 
 
 @overload
@@ -77,13 +79,13 @@ def scaled_dot_product_attention(
 ) -> Float[Tensor, "*batch T d_v"] | tuple[Tensor, Tensor]:
     """Compute softmax(Q K^T / sqrt(d_k)) V.
 
-    Without ``need_weights`` the weights never exist as a whole: PyTorch's fused kernel makes the
-    same numbers block by block, so that memory does not grow with T * S.
+    Without ``need_weights`` PyTorch's fused kernel computes the output block by block, so that
+    the T x S weights are never stored.
 
     Args:
-        query: one row for each position that asks.
-        key: one row for each position that is asked.
-        value: what each of those positions has to give.
+        query: one row per position that attends.
+        key: one row per position that can be attended to.
+        value: what each of those positions contributes.
         mask: True = may attend; broadcastable to ``(*batch, T, S)``. A query that may attend to
             nothing gets an output of zeros.
         dropout: probability in [0, 1) of dropping a weight. 0 in the paper's translation models.
@@ -101,26 +103,18 @@ def scaled_dot_product_attention(
         return F.dropout(weights, dropout) @ value, weights
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, scale=scale)
-    blind = _blind_queries(mask)
-    visible = mask if blind is None else mask | blind  # as in masked_softmax
-    visible = torch.atleast_2d(visible)  # the kernel insists on both last axes
+    empty = ~mask.any(dim=-1, keepdim=True)  # as in masked_softmax
     output = F.scaled_dot_product_attention(
-        query, key, value, attn_mask=visible, dropout_p=dropout, scale=scale
+        query, key, value, torch.atleast_2d(mask | empty), dropout, scale=scale
     )
-    return output if blind is None else output.masked_fill(blind, 0.0)
-
-
-def _blind_queries(mask: Tensor) -> Tensor | None:
-    """Mark the queries that may attend to nothing; None, which saves two copies, if none is."""
-    blind = ~mask.any(dim=-1, keepdim=True)
-    return None if may_look(blind) and not blind.any() else blind
+    return output.masked_fill(empty, 0.0)
 
 
 class AdditiveAttention(nn.Module):
     """Attention whose score is a small network: v^T tanh(W_q q + W_k k).
 
-    The paper's comparison for dot products. Every pair of query and key passes through the tanh,
-    so a tensor of shape (T, S, d_hidden) exists where dot products need only (T, S).
+    Every pair of query and key passes through the tanh, which takes a tensor of shape
+    (T, S, d_hidden) where dot products take one of shape (T, S).
 
     Args:
         d_query: size of a query.
@@ -132,9 +126,9 @@ class AdditiveAttention(nn.Module):
 
     def __init__(self, d_query: int, d_key: int, d_hidden: int):
         super().__init__()
-        self.query_projection = Linear(d_query, d_hidden, bias=False)
-        self.key_projection = Linear(d_key, d_hidden, bias=False)
-        self.score = Linear(d_hidden, 1, bias=False)
+        self.query_projection = nn.Linear(d_query, d_hidden, bias=False)
+        self.key_projection = nn.Linear(d_key, d_hidden, bias=False)
+        self.score = nn.Linear(d_hidden, 1, bias=False)
 
     def forward(
         self,
@@ -160,7 +154,7 @@ class AdditiveAttention(nn.Module):
     ) -> Float[Tensor, "*batch T d_v"] | tuple[Tensor, Tensor]:
         """Attend to keys that went through ``key_projection`` before.
 
-        A recurrent decoder asks the same keys at every step, and need not project them again.
+        A recurrent decoder attends to the same keys at every step; they are projected once.
 
         Paper: section 3.2.1
         """
@@ -173,22 +167,19 @@ class AdditiveAttention(nn.Module):
 
 
 class MultiHeadAttention(nn.Module):
-    """Several attentions side by side, each on its own projections of the input.
-
-    The projections W^Q, W^K and W^V of all heads are the rows of one matrix, in this order, so
-    that self-attention needs one matrix product and not 3 x num_heads small ones.
+    """Several attentions in parallel, each with its own projections of the input.
 
     Args:
         d_model: size of input and output vectors.
         num_heads: number of heads h.
         d_k: size of a head's queries and keys; d_model / num_heads if None.
         d_v: size of a head's values; d_model / num_heads if None.
-        bias: add a bias to each projection. The equations have none; the published code had.
+        bias: add a bias to each projection. The paper's equations have none; its code has.
         dropout: probability of dropping an attention weight in training.
         scale: factor on the scores; 1 / sqrt(d_k) if None.
         num_kv_heads: number of heads of keys and values, each shared by a group of query heads;
-            num_heads, one for each, if None. Not in the paper.
-        rotary: turns queries and keys in self-attention by their positions. Not in the paper.
+            num_heads, one for each, if None (Ainslie et al. 2023).
+        rotary: rotary embedding of queries and keys (Su et al. 2021), for self-attention.
 
     Raises:
         ValueError: if ``d_k`` or ``d_v`` is None and d_model is not divisible by num_heads, or if
@@ -217,96 +208,74 @@ class MultiHeadAttention(nn.Module):
             )
         self.d_model, self.num_heads = d_model, num_heads
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        if num_heads % self.num_kv_heads:
+        if self.num_kv_heads < 1 or num_heads % self.num_kv_heads:
             raise ValueError(
-                f"num_heads must be divisible by num_kv_heads, got {num_heads} and {num_kv_heads}"
+                f"num_heads must be divisible by num_kv_heads, "
+                f"got num_heads={num_heads}, num_kv_heads={num_kv_heads}"
             )
         self.d_k = d_model // num_heads if d_k is None else d_k
         self.d_v = d_model // num_heads if d_v is None else d_v
         self.dropout, self.scale, self.rotary = dropout, scale, rotary
-        groups = self.num_kv_heads
-        self.sizes = [num_heads * self.d_k, groups * self.d_k, groups * self.d_v]
-        self.in_projection = Linear(d_model, sum(self.sizes), bias=bias)
-        self.out_projection = Linear(num_heads * self.d_v, d_model, bias=bias)
+        # W^Q, W^K and W^V of all heads, one head below the other, and W^O.
+        self.query_projection = nn.Linear(d_model, num_heads * self.d_k, bias)
+        self.key_projection = nn.Linear(d_model, self.num_kv_heads * self.d_k, bias)
+        self.value_projection = nn.Linear(d_model, self.num_kv_heads * self.d_v, bias)
+        self.output_projection = nn.Linear(num_heads * self.d_v, d_model, bias)
+        #: Called with the weights of each call, see :func:`record_attention`.
+        self.on_weights: Callable[[Tensor], None] | None = None
 
     def forward(
         self,
-        x: Float[Tensor, "*B_T d_model"],
-        memory: Float[Tensor, "*B_S d_model"] | None = None,
+        x: Float[Tensor, "B T d_model"],
+        memory: Float[Tensor, "B S d_model"] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
-        maps: list[Float[Tensor, "B H T S"]] | None = None,
-        packing: Packing = UNPACKED,
-        memory_packing: Packing = UNPACKED,
-    ) -> Float[Tensor, "*B_T d_model"]:
+        is_causal: bool = False,
+    ) -> Float[Tensor, "B T d_model"]:
         """Let each position of ``x`` attend to ``memory``, or to ``x`` itself if it is None.
 
         Args:
             x: where the queries come from.
             memory: where the keys and values come from (encoder-decoder attention).
-            mask: True = may attend; broadcastable to (B, num_heads, T, S).
-            maps: a list to append this call's weights to, (B, num_heads, T, S) each.
-            packing: of ``x``: (N, d_model) if it is packed, (B, T, d_model) if not.
-            memory_packing: of ``memory``.
+            mask: True = may attend; broadcastable to (B, num_heads, T, S). Every query must have
+                something to attend to.
+            is_causal: each position may attend only to itself and to earlier ones.
 
         Paper: sections 3.2.2 and 3.2.3
         """
-        if memory is None:
-            query, key, value = self.project_self(x, packing=packing)
-        else:
-            query = self.project_query(x, packing)
-            key, value = self.project_memory(memory, memory_packing)
-        return self.attend(query, key, value, mask, maps, packing)
-
-    def project_self(
-        self,
-        x: Float[Tensor, "*B_T d_model"],
-        start: int = 0,
-        together: bool = False,
-        packing: Packing = UNPACKED,
-    ) -> tuple[
-        Float[Tensor, "B H T d_k"],
-        Float[Tensor, "B kv_heads T d_k"],
-        Float[Tensor, "B kv_heads T d_v"],
-    ]:
-        """Make queries, keys and values of all heads from one sequence: x W^Q, x W^K, x W^V.
-
-        Args:
-            x: the sequence.
-            start: position of its first vector; only rotary positions ask for it.
-            together: all its vectors are at that position: they are beams, not a sequence.
-            packing: of ``x``.
-
-        Paper: section 3.2.2
-        """
-        query, key, value = packing.pad(self.in_projection(x)).split(self.sizes, -1)
-        query, key = self.split_heads(query), self.split_heads(key, self.num_kv_heads)
-        if self.rotary is not None:
-            if together:
-                query, key = query.unsqueeze(-2), key.unsqueeze(-2)
-            query, key = self.rotary(query, start), self.rotary(key, start)
-            if together:
-                query, key = query.squeeze(-2), key.squeeze(-2)
-        return query, key, self.split_heads(value, self.num_kv_heads)
+        query = self.project_query(x)
+        key, value = self.project_memory(x if memory is None else memory)
+        return self.output_projection(self.attend(query, key, value, mask, is_causal))
 
     def project_query(
-        self, x: Float[Tensor, "*B_T d_model"], packing: Packing = UNPACKED
+        self, x: Float[Tensor, "B T d_model"], start: int = 0, same_position: bool = False
     ) -> Float[Tensor, "B H T d_k"]:
         """Make the queries of all heads: x W^Q.
 
+        Args:
+            x: where the queries come from.
+            start: position of the first of them, for rotary positions.
+            same_position: all of them are at that position: beams instead of a sequence.
+
         Paper: section 3.2.2
         """
-        return self.split_heads(packing.pad(self._project(x, slice(0, self.sizes[0]))))
+        query = self.split_heads(self.query_projection(x), self.num_heads)
+        return query if self.rotary is None else self.rotary(query, start, same_position)
 
     def project_memory(
-        self, memory: Float[Tensor, "*B_S d_model"], packing: Packing = UNPACKED
+        self, memory: Float[Tensor, "B S d_model"], start: int = 0, same_position: bool = False
     ) -> tuple[Float[Tensor, "B kv_heads S d_k"], Float[Tensor, "B kv_heads S d_v"]]:
         """Make the keys and values of all heads: memory W^K and memory W^V.
 
+        Args:
+            memory: where the keys and values come from.
+            start: position of the first of them, as in :meth:`project_query`.
+            same_position: all of them are at that position.
+
         Paper: section 3.2.2
         """
-        projected = packing.pad(self._project(memory, slice(self.sizes[0], None)))
-        key, value = projected.split(self.sizes[1:], -1)
-        return self.split_heads(key, self.num_kv_heads), self.split_heads(value, self.num_kv_heads)
+        key = self.split_heads(self.key_projection(memory), self.num_kv_heads)
+        value = self.split_heads(self.value_projection(memory), self.num_kv_heads)
+        return key if self.rotary is None else self.rotary(key, start, same_position), value
 
     def attend(
         self,
@@ -314,36 +283,87 @@ class MultiHeadAttention(nn.Module):
         key: Float[Tensor, "B kv_heads S d_k"],
         value: Float[Tensor, "B kv_heads S d_v"],
         mask: Bool[Tensor, "..."] | None = None,
-        maps: list[Float[Tensor, "B H T S"]] | None = None,
-        packing: Packing = UNPACKED,
-    ) -> Float[Tensor, "*B_T d_model"]:
-        """Attend in every head, concatenate the heads and mix them: Concat(head_1..head_h) W^O.
+        is_causal: bool = False,
+    ) -> Float[Tensor, "B T features"]:
+        """Attend in every head and concatenate the heads: Concat(head_1, ..., head_h).
 
         Paper: section 3.2.2
         """
         if self.num_kv_heads < self.num_heads:  # neighbouring query heads form a group
-            queries_a_key = self.num_heads // self.num_kv_heads
-            key, value = (each.repeat_interleave(queries_a_key, dim=1) for each in (key, value))
+            group = self.num_heads // self.num_kv_heads
+            key, value = (each.repeat_interleave(group, dim=1) for each in (key, value))
         dropout = self.dropout if self.training else 0.0
-        if maps is None:
-            heads = scaled_dot_product_attention(query, key, value, mask, dropout, self.scale)
+        if self.on_weights is None:
+            heads = F.scaled_dot_product_attention(
+                query, key, value, mask, dropout, is_causal, scale=self.scale
+            )
         else:
+            if is_causal:
+                causal = causal_mask(query.size(-2), query.device)
+                mask = causal if mask is None else mask & causal
             heads, weights = scaled_dot_product_attention(
                 query, key, value, mask, dropout, self.scale, need_weights=True
             )
-            maps.append(weights)
-        concatenated = packing.pack(heads.transpose(1, 2).flatten(2))  # (B, T, H * d_v)
-        return self.out_projection(concatenated)
+            self.on_weights(weights)
+        return heads.transpose(1, 2).flatten(2)
 
+    @staticmethod
     def split_heads(
-        self, x: Float[Tensor, "B T features"], num_heads: int | None = None
-    ) -> Float[Tensor, "B H T size"]:
-        """Cut the features of each position into one slice a head.
+        x: Float[Tensor, "B T features"], num_heads: int
+    ) -> Float[Tensor, "B num_heads T size"]:
+        """Cut the features of each position into one slice per head.
 
         Paper: section 3.2.2
         """
-        return x.unflatten(-1, (num_heads or self.num_heads, -1)).transpose(1, 2)
+        return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
-    def _project(self, x: Tensor, rows: slice) -> Tensor:
-        bias = self.in_projection.bias
-        return linear(x, self.in_projection.weight[rows], None if bias is None else bias[rows])
+
+class AttentionWeights(dict[str, Tensor]):
+    """Attention weights (B, H, T, S) by the name of the module that computed them.
+
+    For a :class:`~transformer.model.transformer.Transformer` the names are such as
+    "encoder.0.self_attention" and "decoder.2.cross_attention".
+
+    Paper: section 3.2.3, Figures 3 to 5
+    """
+
+    @property
+    def encoder(self) -> list[Tensor]:
+        """Self-attention of the encoder, a tensor per layer."""
+        return [self[name] for name in self if "encoder" in name.split(".")]
+
+    @property
+    def decoder(self) -> list[Tensor]:
+        """Self-attention of the decoder, a tensor per layer."""
+        return [
+            self[name] for name in self if name.endswith("self_attention") and "decoder" in name
+        ]
+
+    @property
+    def cross(self) -> list[Tensor]:
+        """Attention of the decoder to the encoder's output, a tensor per layer."""
+        return [self[name] for name in self if name.endswith("cross_attention")]
+
+
+@contextmanager
+def record_attention(model: nn.Module) -> Iterator[AttentionWeights]:
+    """Record the attention weights of every layer while the ``with`` block runs.
+
+    If a layer runs more than once, only its last weights are kept. They are part of the graph:
+    gradients flow through them.
+
+    Args:
+        model: a model, or a single :class:`MultiHeadAttention`, whose name is then "".
+
+    Paper: section 3.2.3, Figures 3 to 5
+    """
+    recorded = AttentionWeights()
+    attentions = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+    before = {name: attention.on_weights for name, attention in attentions.items()}
+    for name, attention in attentions.items():
+        attention.on_weights = partial(recorded.__setitem__, name)
+    try:
+        yield recorded
+    finally:
+        for name, attention in attentions.items():
+            attention.on_weights = before[name]

@@ -1,4 +1,4 @@
-"""What decoding one token at a time keeps, so that no position is computed twice."""
+"""The state of decoding one token at a time, so that no position is computed twice."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ class LayerCache:
     """Keys and values of one decoder layer, by sentence.
 
     ``key`` and ``value`` have room for the longest output; the first ``length`` entries are
-    filled. Each step adds one entry for each beam of a sentence, and none is ever moved.
+    filled. Each step adds one entry per beam of a sentence; entries are never moved.
     ``cross_key`` and ``cross_value`` are the projected source, computed once.
     """
 
@@ -34,7 +34,9 @@ class LayerCache:
         """
         start, self.length = self.length, self.length + key.size(2)
         if self.length > self.key.size(2):
-            raise IndexError(f"room for {self.key.size(2)} entries, asked for {self.length}")
+            raise IndexError(
+                f"the cache is full: capacity {self.key.size(2)}, needed {self.length}"
+            )
         self.key[:, :, start : self.length] = key
         self.value[:, :, start : self.length] = value
         return self.key[:, :, : self.length], self.value[:, :, : self.length]
@@ -44,11 +46,11 @@ class LayerCache:
 class DecodingState:
     """The caches of all layers for a batch of sentences, each with ``beam_size`` rows.
 
-    Row r belongs to sentence r // beam_size. The beams of a sentence are so many queries to the
-    same entries, its own and those of beams that ended; ``ancestors`` says which of them each one
-    descends from. To follow another beam is to take over its line of ancestors.
+    Row r belongs to sentence r // beam_size. All beams of a sentence query the same entries: their
+    own and those of beams that ended. ``ancestors`` says which entries belong to the past of each
+    beam; a row that continues another beam takes over that beam's ancestors.
 
-    ``source_mask`` may be None where there is no padding, ``ancestors`` is where there is one beam.
+    ``source_mask`` may be None if there is no padding; ``ancestors`` is None for a single beam.
     """
 
     layers: list[LayerCache]
@@ -62,15 +64,15 @@ class DecodingState:
         return len(self.layers[0].key)
 
     def visible(self) -> Bool[Tensor, "n 1 beams t"] | None:
-        """Which entries each beam may attend to, its newest included; None for all of them."""
+        """Return which entries each beam may attend to, its newest included; None for all."""
         end = (self.position + 1) * self.beam_size
         return None if self.ancestors is None else self.ancestors[..., :end]
 
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
         """Let row i continue the sequence that row ``rows[i]`` holds now.
 
-        A sentence none of whose rows is named leaves the batch. Of the keys and values of the
-        past only those that take the place of another sentence are moved.
+        A sentence without any row left leaves the batch; its number may go to another sentence. If
+        none leaves, rows must stay with their sentences.
 
         Args:
             rows: a multiple of ``beam_size`` row numbers, grouped by sentence.
@@ -101,5 +103,5 @@ class DecodingState:
 
 
 def own_entries(beam_size: int, length: int, device: torch.device) -> Bool[Tensor, "beams longest"]:
-    """Which entries of ``length`` steps are a beam's own: every ``beam_size``-th."""
+    """Mark each beam's own entries of ``length`` steps: every ``beam_size``-th."""
     return torch.eye(beam_size, dtype=torch.bool, device=device).repeat(1, length)

@@ -1,4 +1,4 @@
-"""The shape of a Transformer: one frozen dataclass, with the paper's models by name.
+"""The configuration of a Transformer: one frozen dataclass, with the paper's models by name.
 
 Paper: sections 3.1 and 6.2, Table 3
 """
@@ -7,8 +7,9 @@ import difflib
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from transformer.model.layers import Activation, NormKind, NormPlacement
-
+NormPlacement = Literal["post", "pre"]
+NormKind = Literal["layer", "rms"]
+Activation = Literal["relu", "gelu", "silu", "swiglu", "geglu"]
 Positions = Literal["sinusoidal", "sinusoidal-t2t", "learned", "rotary", "none"]
 FirstInput = Literal["token", "zeros"]
 Sharing = Literal["three-way", "target", "none"]
@@ -35,10 +36,10 @@ TABLE_3: dict[str, list[dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """Everything that decides what a :class:`~transformer.model.transformer.Transformer` computes.
+    """Sizes and options of a :class:`~transformer.model.transformer.Transformer`.
 
     The defaults are the paper's base model. Where the paper is silent they follow the code that
-    produced its results; the departures ledger of the book lists each such choice.
+    produced its results; the book lists each such choice among its departures.
 
     Args:
         vocab_size: number of tokens V, source and target together.
@@ -49,30 +50,31 @@ class TransformerConfig:
             ``num_heads`` if None, as in the paper.
         d_k: size of a head's queries and keys; d_model / num_heads if None.
         d_v: size of a head's values; d_model / num_heads if None.
-        num_layers: number of encoder layers N, and of decoder layers unless told otherwise.
+        num_layers: number of encoder layers N, and of decoder layers unless
+            ``num_decoder_layers`` is set.
         num_decoder_layers: number of decoder layers; ``num_layers`` if None.
         dropout: P_drop on each sub-layer's output and on the sum of embedding and position.
         attention_dropout: on attention weights. 0 in the paper's translation models.
-        activation_dropout: on the feed-forward network's hidden layer. Not in the paper.
+        activation_dropout: on the feed-forward network's hidden layer; the paper has none.
         activation: "relu" as in the paper, "gelu" or "silu"; "swiglu" and "geglu" have a gate, a
             third matrix of the feed-forward network.
         norm: "post" normalises after the residual sum, as in the paper; "pre" before each
             sub-layer, and once more at the end of each stack.
-        norm_kind: "layer" as in the paper, or "rms", which does not centre.
-        final_norm: one more norm at the end of each stack; None adds it where ``norm`` needs it,
-            which is "pre". True with "post" is what ``torch.nn.Transformer`` does.
+        norm_kind: "layer" as in the paper, or "rms", which does not subtract the mean.
+        final_norm: one more norm at the end of each stack; None means True for
+            pre-norm only. True with "post" is what ``torch.nn.Transformer`` does.
         positions: "sinusoidal" as in the paper, "sinusoidal-t2t" as in its code, "learned",
-            "rotary", which turns queries and keys of self-attention, or "none".
-        max_length: longest sequence that learned positions can take. Sinusoids know no limit.
+            "rotary", which rotates queries and keys of self-attention, or "none".
+        max_length: longest sequence that learned positions can take. Sinusoids have no limit.
         attention_bias: biases on the attention's projections. The equations write none; the
             parameter counts of Table 3 need them.
         attention_scale: factor on the scores; 1 / sqrt(d_k) if None.
         sharing: "three-way" uses one matrix for both embeddings and the output projection,
             "target" for the decoder's two, "none" for none of them.
         init: "fused" is Glorot-uniform with W^Q, W^K, W^V drawn as one matrix, as in the published
-            code; "separate" draws them one by one; "glorot" also draws the embeddings so, which
-            leaves them small against the positions.
-        first_input: what the decoder sees before the first token: "token" is the embedding of
+            code; "separate" draws them one by one; "glorot" does so and uses Glorot for the
+            embeddings too, which leaves them small compared with the positions.
+        first_input: the decoder's input before the first token: "token" is the embedding of
             ``bos_id``, "zeros" is a vector of zeros, as in the published code.
         layer_norm_eps: added to the variance; 1e-6 as in the published code.
         pad_id: id of padding.
@@ -149,7 +151,7 @@ class TransformerConfig:
         if self.num_heads % (self.num_kv_heads or self.num_heads):
             raise ValueError(
                 f"num_heads must be divisible by num_kv_heads, "
-                f"got {self.num_heads} and {self.num_kv_heads}"
+                f"got num_heads={self.num_heads}, num_kv_heads={self.num_kv_heads}"
             )
         d_k = self.d_k or self.d_model // self.num_heads
         if self.positions == "rotary" and d_k % 2:

@@ -12,19 +12,27 @@ import torch
 from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
 from huggingface_hub.errors import EntryNotFoundError
 from safetensors import SafetensorError
-from safetensors.torch import save_model
+from safetensors.torch import save_file
 from torch import nn
 
-from transformer.model.manifest import MANIFEST, require_unchanged, write_manifest
-from transformer.model.weight_file import CHECKSUM, checksum, read_weight_file, stored_shapes
+from transformer.model.files import (
+    CHECKSUM,
+    MANIFEST,
+    checksum,
+    read_weight_file,
+    require_unchanged,
+    stored_shapes,
+    write_atomically,
+    write_manifest,
+)
 
 Model = TypeVar("Model", bound="HubModel")
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
-# Of buffers that are computed, such as a table of positions; nothing in a file vouches for them.
+# Limit of computed buffers, such as tables of positions: the weight file does not bound them.
 _MOST_BUFFER_BYTES = 1 << 30
 
-_FEW_NUMBERS = 1 << 20  # that any machine has room for
+_FEW_NUMBERS = 1 << 20  # that fit any machine
 
 
 class HubModel(
@@ -35,10 +43,9 @@ class HubModel(
 ):
     """Gives a model ``save_pretrained``, ``from_pretrained`` and ``push_to_hub``.
 
-    They come from the Hub's mixin: weights as safetensors, configuration as JSON. Its defaults are
-    made strict here: weights that are missing, left over or damaged are an error, so is a pickle,
-    and so is a configuration that is damaged, or of a larger model than the weights fill, before
-    memory is asked for.
+    They come from the Hub's mixin: weights as safetensors, configuration as JSON. Unlike the
+    mixin, loading raises on missing, unexpected or damaged weights, never unpickles, and refuses
+    a configuration that is damaged or larger than the weights before it allocates memory.
     """
 
     # The mixin's own has a longer name for the first argument, and names the options.
@@ -62,37 +69,38 @@ class HubModel(
             return super().from_pretrained(name_or_path, **options)
         except (ValueError, OSError):
             raise
-        except Exception as error:  # whatever a strange config.json does to the mixin
+        except Exception as error:  # the mixin fails in many ways on a strange config.json
             reason = " ".join(str(error).split())[:300]
             raise ValueError(
-                f"config.json of {str(name_or_path)!r} is not ours: {reason}"
+                f"config.json of {str(name_or_path)!r} is not valid: {reason}"
             ) from None
 
     @classmethod
-    def _from_pretrained(cls, *, strict: bool = True, **options: Any) -> Any:
-        # The mixin's own default lets missing and unknown weights pass in silence.
+    def _from_pretrained(
+        cls: type[Model],
+        *,
+        model_id: str,
+        config: Any = None,
+        map_location: str = "cpu",
+        strict: bool = True,
+        **options: Any,
+    ) -> Model:
+        # The mixin's default would accept missing and unknown weights, and open a pickle.
+        files = _Files(model_id, options)
         try:
-            _require_unchanged_download(options)
-            _require_types(options.get("config"))
+            require_unchanged(files.folder(), CONFIG, WEIGHTS)
+            _require_types(config)
             if strict:
-                _require_fitting(cls, options.get("config"), _weight_file(options))
-            # Older versions of huggingface_hub leave the model in training mode.
-            return super()._from_pretrained(strict=strict, **options).eval()
+                _require_fitting(cls, config, files.path(WEIGHTS))
+            model = cls(config)
+            assert isinstance(model, nn.Module)
+            model.load_state_dict(read_weight_file(files.path(WEIGHTS)), strict=strict)
+            return model.to(map_location).eval()
         except (RuntimeError, TypeError, KeyError, OverflowError, SafetensorError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(
-                f"the weights in {options.get('model_id')!r} do not fit its configuration: {reason}"
+                f"the weights in {model_id!r} do not fit its configuration: {reason}"
             ) from None
-
-    @classmethod
-    def _load_as_safetensor(cls, model: Any, model_file: str, *options: Any) -> Any:
-        read_weight_file(model_file)
-        return super()._load_as_safetensor(model, model_file, *options)
-
-    @classmethod
-    def _load_as_pickle(cls, *_: Any) -> Any:
-        # Where there are no safetensors, the mixin's own default opens a pickle.
-        raise ValueError("no model.safetensors found; weights in a pickle are not read")
 
     # The mixin's own names the options. It writes the configuration last.
     def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:
@@ -114,35 +122,35 @@ class HubModel(
 
     def _save_pretrained(self, save_directory: Path) -> None:
         assert isinstance(self, nn.Module)  # with which it is mixed
-        weights = self.state_dict()
-        # Of tensors that share memory one is stored, and which one is the library's choice.
-        alone = len({tensor.data_ptr() for tensor in weights.values()}) == len(weights)
-        metadata = {CHECKSUM: checksum(weights)} if alone else None
-        save_model(self, str(Path(save_directory) / WEIGHTS), metadata)
+        weights = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
+        metadata = {CHECKSUM: checksum(weights)}
+        path = Path(save_directory) / WEIGHTS
+        write_atomically(path, lambda p: save_file(weights, p, metadata=metadata))
 
 
-def _weight_file(options: dict[str, Any]) -> str:
-    if os.path.isdir(options["model_id"]):
-        return os.path.join(options["model_id"], WEIGHTS)
-    try:
-        return _download(options, WEIGHTS)
-    except EntryNotFoundError:
-        return HubModel._load_as_pickle()
+class _Files:
+    """The files of a saved model: those of a folder, or downloads from the Hub."""
 
+    def __init__(self, model_id: str, options: dict[str, Any]):
+        self.model_id = model_id
+        names = ("revision", "cache_dir", "force_download", "local_files_only", "token")
+        self.options: dict[str, Any] = {name: options[name] for name in names if name in options}
 
-def _download(options: dict[str, Any], file: str) -> str:
-    names = ("revision", "cache_dir", "force_download", "local_files_only", "token")
-    where = {name: options[name] for name in names}
-    return hf_hub_download(repo_id=options["model_id"], filename=file, **where)
+    def path(self, name: str) -> Path:
+        if os.path.isdir(self.model_id):
+            return Path(self.model_id) / name
+        return Path(hf_hub_download(repo_id=self.model_id, filename=name, **self.options))
 
-
-def _require_unchanged_download(options: dict[str, Any]) -> None:
-    if os.path.isdir(options["model_id"]):
-        return  # looked at before
-    weights = Path(_weight_file(options))
-    with suppress(EntryNotFoundError):
-        _download(options, MANIFEST)  # to the folder of the others
-    require_unchanged(weights.parent, CONFIG, weights.name)
+    def folder(self) -> Path:
+        try:
+            folder = self.path(WEIGHTS).parent
+        except EntryNotFoundError:
+            raise ValueError(
+                f"no {WEIGHTS} found in {self.model_id!r}; weights in a pickle are not read"
+            ) from None
+        with suppress(EntryNotFoundError):
+            self.path(MANIFEST)  # downloads it beside the others
+        return folder
 
 
 def _require_types(config: Any) -> None:
@@ -165,9 +173,9 @@ def _is_of(value: Any, kind: Any) -> bool:
     return value is None if kind is NoneType else type(value) is kind
 
 
-def _require_fitting(cls: type, config: Any, weights: str) -> None:
+def _require_fitting(cls: type, config: Any, weights: Path) -> None:
     """Raise RuntimeError if the model would be larger than its weights, without making it."""
-    if not os.path.isfile(weights):
+    if not weights.is_file():
         raise FileNotFoundError(f"no weights at {weights}")
     shapes = stored_shapes(weights)
     stored = sum(map(math.prod, shapes.values()))
@@ -175,7 +183,7 @@ def _require_fitting(cls: type, config: Any, weights: str) -> None:
         value = getattr(config, name)
         most = len(shapes) if name.endswith("layers") else stored
         if type(value) is int and name != "max_length" and value > most:
-            raise RuntimeError(f"{name} is {value}, more than they have place for")
+            raise RuntimeError(f"{name} is {value}, larger than the weight file allows")
     with torch.device("meta"):  # shapes without memory
         model = cls(config)
     needed = sum(tensor.numel() for tensor in model.state_dict().values())

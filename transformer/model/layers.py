@@ -4,7 +4,6 @@ Paper: sections 3.1 and 3.3
 """
 
 from collections.abc import Callable
-from typing import Literal
 
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
@@ -12,39 +11,34 @@ from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.cache import LayerCache
-from transformer.model.dropout import Dropout
-from transformer.model.linear import Linear
-from transformer.model.packing import UNPACKED, Packing
+from transformer.model.config import Activation, NormKind, NormPlacement
 
-NormPlacement = Literal["post", "pre"]
-NormKind = Literal["layer", "rms"]
-Activation = Literal["relu", "gelu", "silu", "swiglu", "geglu"]
-# the function that makes the gate
+# The function of the gate, for the activations that have one.
 GATED: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": F.silu, "geglu": F.gelu}
 
 
 def make_norm(kind: NormKind, d_model: int, eps: float = 1e-6) -> nn.Module:
-    """Make a norm: "layer" centres and divides by the spread, "rms" only divides by the size.
+    """Make a norm: "layer" subtracts the mean and divides by the deviation, "rms" only divides.
 
     Args:
         kind: "layer", as in the paper, or "rms".
         d_model: size of a vector.
         eps: added to the variance, or to the mean square, under the root.
 
-    Paper: section 3.1; "rms" is not in the paper (Zhang and Sennrich 2019)
+    Paper: section 3.1 ("rms" is due to Zhang and Sennrich 2019)
     """
     return (nn.LayerNorm if kind == "layer" else nn.RMSNorm)(d_model, eps=eps)
 
 
 class PositionwiseFeedForward(nn.Module):
-    """Two linear layers with an activation between, at each position alone.
+    """Two linear layers with an activation in between, applied to each position separately.
 
     Args:
         d_model: size of input and output.
         d_ff: size of the hidden layer.
-        dropout: on the hidden layer. Not in the paper, hence 0.
+        dropout: on the hidden layer; the paper has none.
         activation: "relu" gives Eq. (2). "swiglu" and "geglu" multiply the hidden layer by a gate,
-            a third matrix with its own activation. Not in the paper.
+            a third matrix with its own activation (Shazeer 2020).
 
     Paper: section 3.3, Eq. (2)
     """
@@ -53,15 +47,15 @@ class PositionwiseFeedForward(nn.Module):
         self, d_model: int, d_ff: int, dropout: float = 0.0, activation: Activation = "relu"
     ):
         super().__init__()
-        self.hidden = Linear(d_model, d_ff)
-        self.output = Linear(d_ff, d_model)
-        self.dropout = Dropout(dropout)
-        self.gate = Linear(d_model, d_ff) if activation in GATED else None
+        self.hidden = nn.Linear(d_model, d_ff)
+        self.output = nn.Linear(d_ff, d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.gate = nn.Linear(d_model, d_ff) if activation in GATED else None
         self.activation: Callable[[Tensor], Tensor] = GATED.get(activation) or getattr(
             F, activation
         )
 
-    def forward(self, x: Float[Tensor, "*B_T d_model"]) -> Float[Tensor, "*B_T d_model"]:
+    def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
         """Compute max(0, x W_1 + b_1) W_2 + b_2.
 
         Paper: section 3.3, Eq. (2)
@@ -97,13 +91,13 @@ class Residual(nn.Module):
     ):
         super().__init__()
         self.norm = make_norm(kind, d_model, eps)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.placement = norm
 
     def forward(
-        self, x: Float[Tensor, "*B_T d_model"], sublayer: Callable[[Tensor], Tensor]
-    ) -> Float[Tensor, "*B_T d_model"]:
-        """Apply ``sublayer`` to ``x`` and add what comes out to ``x``.
+        self, x: Float[Tensor, "B T d_model"], sublayer: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "B T d_model"]:
+        """Apply ``sublayer`` to ``x`` and add its output to ``x``.
 
         Paper: section 3.1
         """
@@ -135,19 +129,13 @@ class EncoderLayer(nn.Module):
         self.feed_forward_residual = make_residual()
 
     def forward(
-        self,
-        x: Float[Tensor, "*B_S d_model"],
-        mask: Bool[Tensor, "..."] | None = None,
-        maps: list[Float[Tensor, "B H S S"]] | None = None,
-        packing: Packing = UNPACKED,
-    ) -> Float[Tensor, "*B_S d_model"]:
-        """Run the layer; ``maps`` collects the attention weights if it is a list.
+        self, x: Float[Tensor, "B S d_model"], mask: Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "B S d_model"]:
+        """Run the layer; ``mask`` is True where a position may be attended to.
 
         Paper: section 3.1
         """
-        x = self.self_attention_residual(
-            x, lambda y: self.self_attention(y, mask=mask, maps=maps, packing=packing)
-        )
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask=mask))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
@@ -179,28 +167,18 @@ class DecoderLayer(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "*B_T d_model"],
-        memory: Float[Tensor, "*B_S d_model"],
-        target_mask: Bool[Tensor, "..."] | None = None,
+        x: Float[Tensor, "B T d_model"],
+        memory: Float[Tensor, "B S d_model"],
         source_mask: Bool[Tensor, "..."] | None = None,
-        self_maps: list[Float[Tensor, "B H T T"]] | None = None,
-        cross_maps: list[Float[Tensor, "B H T S"]] | None = None,
-        packing: Packing = UNPACKED,
-        memory_packing: Packing = UNPACKED,
-    ) -> Float[Tensor, "*B_T d_model"]:
+    ) -> Float[Tensor, "B T d_model"]:
         """Run the layer on all positions at once, as in training.
+
+        The causal mask also hides the padding at the end of ``x`` from every real position.
 
         Paper: section 3.1
         """
-        x = self.self_attention_residual(
-            x, lambda y: self.self_attention(y, None, target_mask, self_maps, packing)
-        )
-        x = self.cross_attention_residual(
-            x,
-            lambda y: self.cross_attention(
-                y, memory, source_mask, cross_maps, packing, memory_packing
-            ),
-        )
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, is_causal=True))
+        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, source_mask))
         return self.feed_forward_residual(x, self.feed_forward)
 
     def step(
@@ -211,14 +189,14 @@ class DecoderLayer(nn.Module):
         visible: Bool[Tensor, "..."] | None = None,
         source_mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "n beams d_model"]:
-        """Run the layer on the newest position alone; the cache holds what it needs of the others.
+        """Run the layer on the newest position alone; the cache holds the earlier ones.
 
-        The beams of a sentence are so many queries to the same keys, those of its past and those
-        of its source, so that both are stored once a sentence.
+        The beams of a sentence are queries to the same keys, those of its past and those of its
+        source, so that both are stored once per sentence.
 
         Args:
             x: the newest position of each beam.
-            cache: of this layer; it grows by one entry a beam.
+            cache: of this layer; it grows by one entry per beam.
             position: of ``x`` in the output.
             visible: True = the beam may attend to the entry; None for all of them.
             source_mask: True = may attend; None for all.
@@ -227,14 +205,16 @@ class DecoderLayer(nn.Module):
         """
 
         def attend_to_past(y: Tensor) -> Tensor:
-            query, key, value = self.self_attention.project_self(y, position, together=True)
-            return self.self_attention.attend(query, *cache.append(key, value), visible)
+            attention = self.self_attention
+            query = attention.project_query(y, position, same_position=True)
+            past = cache.append(*attention.project_memory(y, position, same_position=True))
+            return attention.output_projection(attention.attend(query, *past, visible))
 
         def attend_to_source(y: Tensor) -> Tensor:
-            query = self.cross_attention.project_query(y)
-            return self.cross_attention.attend(
-                query, cache.cross_key, cache.cross_value, source_mask
-            )
+            attention = self.cross_attention
+            query = attention.project_query(y)
+            heads = attention.attend(query, cache.cross_key, cache.cross_value, source_mask)
+            return attention.output_projection(heads)
 
         x = self.self_attention_residual(x, attend_to_past)
         x = self.cross_attention_residual(x, attend_to_source)

@@ -1,6 +1,6 @@
 """Masks: which position may attend to which. True = may attend, everywhere in this package.
 
-Masks are made from token ids alone, never from train or eval mode.
+Masks depend on token ids alone, never on train or eval mode.
 
 Paper: sections 3.1 and 3.2.3
 """
@@ -13,14 +13,15 @@ from torch import Tensor
 def padding_mask(ids: Int[Tensor, "B S"], pad_id: int = 0) -> Bool[Tensor, "B 1 1 S"]:
     """Hide padding: every query of a sentence may attend to its real tokens only.
 
-    The two middle axes broadcast over heads and queries. Queries at padding are left alone: what
-    they compute is never used, and a row that may see nothing would have no weights.
+    The two middle axes broadcast over heads and queries. A row that is all padding may attend to
+    all of it, so that no query is left without anything to attend to.
 
     Args:
         ids: token ids.
-        pad_id: the id that fills short sentences up.
+        pad_id: the padding id.
     """
-    return (ids != pad_id)[:, None, None, :]
+    real = ids != pad_id
+    return (real | ~real.any(dim=1, keepdim=True))[:, None, None, :]
 
 
 def causal_mask(length: int, device: torch.device | str | None = None) -> Bool[Tensor, "T T"]:

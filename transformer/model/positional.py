@@ -1,4 +1,4 @@
-"""Positions: attention alone sees a set, so the order of the tokens must be added to them.
+"""Positions: attention alone ignores the order of the tokens, so it is added to their vectors.
 
 Paper: section 3.5
 """
@@ -15,7 +15,7 @@ Layout = Literal["paper", "t2t"]
 def sinusoidal_table(
     length: int, d_model: int, layout: Layout = "paper"
 ) -> Float[Tensor, "length d_model"]:
-    """Sines and cosines of the position, at wavelengths in geometric progression.
+    """Compute sines and cosines of the position, with wavelengths in geometric progression.
 
     Args:
         length: number of positions, counted from 0.
@@ -47,10 +47,10 @@ def sinusoidal_table(
 
 
 class SinusoidalPositionalEncoding(nn.Module):
-    """Add fixed sinusoids to the embeddings. Nothing in it is learned.
+    """Add fixed sinusoids to the embeddings. It has no parameters.
 
-    The table is a function of the position, so there is no longest sequence: it grows when a
-    longer one comes.
+    The table is computed from the position, so that sequences may have any length: it grows on
+    demand.
 
     Args:
         d_model: size of a vector.
@@ -89,7 +89,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
 
 class LearnedPositionalEmbedding(nn.Module):
-    """Add one learned vector a position: row (E) of Table 3.
+    """Add one learned vector per position: row (E) of Table 3.
 
     Args:
         d_model: size of a vector.
@@ -108,29 +108,29 @@ class LearnedPositionalEmbedding(nn.Module):
         """Add the vectors of positions start .. start + T - 1.
 
         Raises:
-            ValueError: if the sequence is longer than the table: no vector was learned for it.
+            ValueError: if the sequence is longer than the table.
 
         Paper: section 3.5
         """
         end, length = start + x.size(1), self.embedding.num_embeddings
         if end > length:
-            raise ValueError(f"sequence of {end} positions, but only {length} were learned")
+            raise ValueError(f"sequence length {end} exceeds the {length} learned positions")
         return x + self.embedding.weight[start:end].to(x.dtype)
 
 
 class RotaryPositions(nn.Module):
-    """Turn queries and keys by angles that grow with their position; add nothing to the input.
+    """Rotate queries and keys by angles that grow with their position; add nothing to the input.
 
-    A pair of features is a point in the plane. At position p it is turned by p times the pair's
-    frequency, and these are the frequencies of the sinusoids. The product of a turned query and a
-    turned key depends on the distance between them alone.
+    A pair of features is a point in the plane. At position p it is rotated by p times the pair's
+    frequency; the frequencies are those of the sinusoids. The product of a rotated query and a
+    rotated key depends only on the distance between them.
 
     Args:
         size: of a query or key, d_k. Even.
         length: positions to prepare in advance.
 
     Raises:
-        ValueError: if ``size`` is odd: a feature without a partner cannot be turned.
+        ValueError: if ``size`` is odd: rotation needs pairs of features.
 
     Reference: Su et al. 2021.
     """
@@ -142,18 +142,19 @@ class RotaryPositions(nn.Module):
         self.sinusoids = SinusoidalPositionalEncoding(size, length)
 
     def forward(
-        self, x: Float[Tensor, "*batch T size"], start: int = 0
+        self, x: Float[Tensor, "*batch T size"], start: int = 0, same_position: bool = False
     ) -> Float[Tensor, "*batch T size"]:
-        """Turn the vectors at positions start .. start + T - 1."""
-        table = self.sinusoids.rows(start, start + x.size(-2)).to(x.dtype)
+        """Rotate vectors at positions start .. start + T - 1, or all of them as at ``start``."""
+        end = start + (1 if same_position else x.size(-2))
+        table = self.sinusoids.rows(start, end).to(x.dtype)
         sine, cosine = table[:, 0::2], table[:, 1::2]
         first, second = x[..., 0::2], x[..., 1::2]
-        turned = first * cosine - second * sine, first * sine + second * cosine
-        return torch.stack(turned, dim=-1).flatten(-2)
+        rotated = first * cosine - second * sine, first * sine + second * cosine
+        return torch.stack(rotated, dim=-1).flatten(-2)
 
 
 class NoPositions(nn.Module):
-    """Add nothing: the model sees a bag of tokens, or learns of their order in another way."""
+    """Add nothing: the model sees a bag of tokens, or positions enter elsewhere."""
 
     def forward(
         self, x: Float[Tensor, "B T d_model"], start: int = 0

@@ -1,4 +1,4 @@
-"""Which model belongs to which configuration: the Transformer and what it is compared with.
+"""The model of each configuration: the Transformer and the architectures it is compared with.
 
 Paper: section 2, Table 2
 """
@@ -26,18 +26,12 @@ ARCHITECTURES: dict[str, tuple[type[ModelConfig], type[Model]]] = {
 
 
 def architecture(config: ModelConfig) -> str:
-    """Name the architecture that a configuration is for.
-
-    Paper: Table 2
-    """
+    """Name the architecture of a configuration."""
     return next(name for name, (kind, _) in ARCHITECTURES.items() if isinstance(config, kind))
 
 
 def build_model(config: ModelConfig) -> Model:
-    """Make the model of a configuration, with fresh weights.
-
-    Paper: Table 2
-    """
+    """Make the model of a configuration, with fresh weights."""
     if isinstance(config, TransformerConfig):
         return Transformer(config)
     if isinstance(config, RecurrentConfig):
@@ -46,11 +40,7 @@ def build_model(config: ModelConfig) -> Model:
 
 
 def config_of_class(name: str, values: dict[str, Any]) -> ModelConfig:
-    """Make a configuration again from the name of its model's class and its fields.
-
-    Args:
-        name: of the class, such as "Transformer", as a run's state has it.
-        values: fields and their values.
+    """Make a configuration from the name of its model's class and its fields, as a run stores them.
 
     Raises:
         ValueError: if there is no such class.

@@ -1,4 +1,4 @@
-"""The mean of several checkpoints of a run, as a model that translates.
+"""The average of several checkpoints of a run, as a model.
 
 Paper: section 6.1
 """
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transformer.data.tokenizer import Tokenizer
-from transformer.model.manifest import require_unchanged
+from transformer.model.files import require_unchanged
 from transformer.recipes.architectures import Model, build_model, config_of_class
 from transformer.training.checkpoint import average_checkpoints, load_state
 
@@ -17,13 +17,11 @@ def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
 
     Args:
         run: the folder of a run.
-        last: how many; the paper takes 5, and 20 for its big models.
+        last: how many; the paper averages 5, and 20 for its big models.
 
     Raises:
         ValueError: if ``last`` is below 1 or the run holds fewer.
         FileNotFoundError: if there is no such folder.
-
-    Paper: section 6.1
     """
     run = Path(run)
     if last < 1:
@@ -37,7 +35,7 @@ def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
 
 
 def average_model(checkpoints: Sequence[Path | str]) -> tuple[Model, Tokenizer]:
-    """Average checkpoints that lie in the folder of their run.
+    """Average checkpoints in the folder of their run.
 
     Args:
         checkpoints: weight files ``RUN/checkpoints/step-*.safetensors`` of one run. The
@@ -58,11 +56,11 @@ def average_model(checkpoints: Sequence[Path | str]) -> tuple[Model, Tokenizer]:
         raise FileNotFoundError(f"{checkpoints[0]} lies in no training run: no {run / 'state.pt'}")
     mark, identity = "model.", load_state(run / "state.pt")["config"]
     values = {k.removeprefix(mark): v for k, v in identity.items() if k.startswith(mark)}
-    # Runs of the first version do not name their class: there was one only.
+    # Runs of the first version do not name their class: there was only one.
     model = build_model(config_of_class(identity.get("architecture", "Transformer"), values))
     try:
         model.load_state_dict(weights)
-    except RuntimeError:  # names every weight on a line of its own
+    except RuntimeError:  # a line per weight
         raise ValueError(f"{checkpoints[0]} holds another model than the run in {run}") from None
     require_unchanged(run, "tokenizer.json")
     return model.eval(), Tokenizer.load(run / "tokenizer.json")

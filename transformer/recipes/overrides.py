@@ -1,4 +1,4 @@
-"""Changes to a preset that come as text, such as ``d_model=256`` on the command line."""
+"""Changes to a preset given as text, such as ``d_model=256`` on the command line."""
 
 import math
 from collections.abc import Sequence
@@ -11,11 +11,9 @@ _NAMES = {int: "an integer", float: "a number", bool: "true or false", NoneType:
 
 
 def parse_changes(preset: Preset, assignments: Sequence[str]) -> dict[str, Any]:
-    """Turn texts ``field=value`` into what ``Preset.with_changes`` takes.
+    """Turn texts ``field=value`` into arguments of ``preset.with_changes``.
 
-    Args:
-        preset: whose fields may be changed; their types say how a value is read.
-        assignments: the texts. Of two for one field the last counts.
+    Of two values for one field the last counts.
 
     Raises:
         ValueError: if a text has no "=", if there is no such field, or if the value is not of the
@@ -35,8 +33,8 @@ def parse_value(name: str, text: str, kind: Any) -> Any:
 
     Args:
         name: of the field, for the error.
-        text: the value. "none", "true" and "false" in any case.
-        kind: int, float, bool, str, a ``Literal`` of texts, or one of these or None.
+        text: the value; "none", "true" and "false" in any case.
+        kind: int, float, bool, str, a ``Literal`` of texts, or a union of these and None.
 
     Raises:
         ValueError: if the text is no such value.
@@ -52,7 +50,7 @@ def parse_value(name: str, text: str, kind: Any) -> Any:
 
 
 def _alternatives(kind: Any) -> list[Any]:
-    """The parts of a union; of anything else, that alone. A Literal's choices stay together."""
+    """Return the parts of a union, or the type itself. A Literal's choices stay together."""
     if get_origin(kind) in (Literal, None):
         return [kind]
     return list(get_args(kind))

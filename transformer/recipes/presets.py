@@ -20,8 +20,8 @@ class Preset:
     """Everything that a translation run depends on.
 
     Args:
-        name: how it is called.
-        model: the model, by its configuration; its ``vocab_size`` is that of the joint vocabulary.
+        name: of the preset.
+        model: configuration of the model; its ``vocab_size`` is that of the joint vocabulary.
         training: the recipe.
         corpus: a name that :func:`~transformer.data.corpora.load_corpus` knows.
         text: "plain" trains and scores on the text as it is; "moses-lowercase" on lower-cased
@@ -68,17 +68,17 @@ class Preset:
         """Return the preset with fields replaced: its own, the model's or the training's.
 
         Args:
-            changes: values by field name. No two of the three have a field of the same name.
+            changes: values by field name. ``max_length`` is that of the training.
 
         Raises:
-            ValueError: if no field has that name, with the nearest one that is, or if a value is
-                out of range.
+            ValueError: if no field has that name (the message suggests the nearest one), or if a
+                value is out of range.
         """
         parts: dict[str, dict[str, Any]] = {"own": {}, "model": {}, "training": {}}
         for name, value in changes.items():
             parts[self.field(name)[0]][name] = value
         if changes.get("max_length") is not None and hasattr(self.model, "max_length"):
-            # Training's own. The model has to take whatever it is trained on.
+            # The training's. The model must accept what it is trained on.
             longest = max(self.model.max_length, changes["max_length"])
             parts["model"]["max_length"] = longest
         return replace(
@@ -89,16 +89,10 @@ class Preset:
         )
 
     def field(self, name: str) -> tuple[str, Any]:
-        """Say where a field that can be changed lives, and of which type it is.
-
-        Args:
-            name: of a field of the preset, of its model or of its training.
-
-        Returns:
-            "own", "model" or "training", and the type. ``max_length`` is that of training.
+        """Return the owner of a field ("own", "model" or "training") and the field's type.
 
         Raises:
-            ValueError: if no field has that name, with the nearest one that is.
+            ValueError: if no field has that name; the message suggests the nearest one.
         """
         known: dict[str, tuple[str, Any]] = {}
         for home, part in (("own", self), ("model", self.model), ("training", self.training)):
@@ -111,21 +105,17 @@ class Preset:
         return known[name]
 
     def command(self) -> str:
-        """Write the command that repeats a run of this preset.
+        """Return the command that repeats a run of this preset.
 
-        Only what differs from the preset of that name is spelled out. Text that came from files
-        is not part of a preset and not named.
+        It sets the fields that differ from the preset of that name. The user's own text files are
+        not part of a preset and not named.
 
         Raises:
             ValueError: if no preset has that name.
         """
-        words = [f"transformer train {self.name}"]
-        named = get_preset(self.name)
-        for mine, theirs in (
-            (self, named),
-            (self.model, named.model),
-            (self.training, named.training),
-        ):
+        words, named = [f"transformer train {self.name}"], get_preset(self.name)
+        parts = (self, named), (self.model, named.model), (self.training, named.training)
+        for mine, theirs in parts:
             for field_name in (f.name for f in fields(mine)):
                 value = getattr(mine, field_name)
                 follows = mine is self.model and field_name == "max_length"  # see with_changes
@@ -141,36 +131,26 @@ class Preset:
 
 
 def _multi30k() -> list[Preset]:
-    """Small models on image captions, by the protocol of the published scores.
+    """Make presets of small models on image captions, by the protocol of the published scores.
 
-    That is lower-cased Moses tokens, beam 5, the mean log-probability of a token as score, and the
-    mean of the last 10 checkpoints, here about one an epoch.
+    Lower-cased Moses tokens, beam 5, the mean log-probability per token as score, and the mean of
+    the last 10 checkpoints, here about one per epoch.
     """
     # Transformer-Tiny of Wu et al. 2021: two GPUs with 4,096 tokens each, a peak rate of 5e-3.
     tiny = Preset(
         "multi30k-tiny",
         TransformerConfig.tiny(10_000),
         TrainingConfig(
-            seed=1,
-            max_steps=8000,
-            batch_tokens=4096,
-            accumulate=2,
-            warmup_steps=2000,
-            learning_rate_factor=2.53,
-            validate_every=400,
-            save_every=100,
-            keep_last=10,
+            seed=1, max_steps=8000, batch_tokens=4096, accumulate=2, warmup_steps=2000,
+            learning_rate_factor=2.53, validate_every=400, save_every=100, keep_last=10,
             log_every=100,
         ),
-        corpus="multi30k-en-de",
-        text="moses-lowercase",
-        score_pairs=300,
-        beam_size=5,
-        alpha=1.0,
+        corpus="multi30k-en-de", text="moses-lowercase", score_pairs=300, beam_size=5, alpha=1.0,
         penalty="fairseq",
-    )
-    # The same number of parameters, tokens and steps. Of the peak rates 1e-3 and 3e-3 both learned
-    # far faster with the second; recurrent gradients need a limit, and convolutions got it too.
+    )  # fmt: skip
+    # The same number of parameters, tokens and steps. Of the peak learning rates 1e-3 and 3e-3,
+    # both learned far faster with the second; recurrent gradients need clipping, and the
+    # convolutional model got it too.
     own_rate = dict(learning_rate_factor=1.77, clip_norm=1.0)
     recurrent = replace(
         tiny,
@@ -182,9 +162,9 @@ def _multi30k() -> list[Preset]:
         name="multi30k-convolutional",
         model=ConvolutionalConfig(10_000, d_model=128, num_layers=5, dropout=0.3, max_length=256),
     ).with_changes(**own_rate)
-    # Fewer tokens by far, one peak rate of 3.5e-3 for all: under an hour on one core of a CPU.
+    # Far fewer tokens, and a peak learning rate of 3.5e-3: under an hour on one CPU core.
     short = dict(max_steps=3000, accumulate=1, warmup_steps=1000, learning_rate_factor=1.25)
-    # The size of a well-known series of tutorials, that go from German to English.
+    # The size of a well-known series of tutorials, which translate German to English.
     small = TransformerConfig(10_000, d_model=256, d_ff=512, num_heads=8, num_layers=3)
     return [
         tiny,
@@ -202,69 +182,46 @@ def _multi30k() -> list[Preset]:
 
 def _presets() -> list[Preset]:
     return [
-        # Proves in a minute on a CPU that every part works. It learns next to nothing.
+        # Shows in a minute on a CPU that every part works. The model learns next to nothing.
         Preset(
             "smoke",
             TransformerConfig(1000, d_model=32, d_ff=64, num_heads=2, num_layers=1, dropout=0.0),
             TrainingConfig(
-                max_steps=60,
-                batch_tokens=1024,
-                warmup_steps=30,
-                log_every=10,
-                validate_every=30,
-                save_every=20,
-                keep_last=2,
+                max_steps=60, batch_tokens=1024, warmup_steps=30, log_every=10, validate_every=30,
+                save_every=20, keep_last=2,
             ),
-            train_pairs=4000,
-            test_pairs=100,
-            score_pairs=50,
+            train_pairs=4000, test_pairs=100, score_pairs=50,
         ),
         # The model that ships with the package: under two hours on one CPU core.
         Preset(
             "tatoeba-small",
             TransformerConfig(8000, d_model=256, d_ff=512, num_heads=4, num_layers=3),
             TrainingConfig(
-                seed=1,
-                max_steps=5500,
-                batch_tokens=2048,
-                max_length=128,
-                warmup_steps=2000,
-                validate_every=500,
-                save_every=250,
-                keep_last=5,
+                seed=1, max_steps=5500, batch_tokens=2048, max_length=128, warmup_steps=2000,
+                validate_every=500, save_every=250, keep_last=5,
             ),
         ),
-        # As large a model as Tatoeba rewards on one GPU, and more than the package can ship.
+        # As large a model as Tatoeba rewards on one GPU, too large to ship with the package.
         Preset(
             "tatoeba-large",
             TransformerConfig(16_000, d_model=512, d_ff=1024, num_heads=8, num_layers=6),
             TrainingConfig(
-                max_steps=8000,
-                batch_tokens=8192,
-                max_length=128,
-                precision="bf16",
-                validate_every=1000,
-                save_every=200,
+                max_steps=8000, batch_tokens=8192, max_length=128, precision="bf16",
+                validate_every=1000, save_every=200,
             ),
         ),
         *_multi30k(),
-        # The base model on all the English and German text that needs no large download.
+        # The base model on all English-German text that needs no large download.
         Preset(
             "mixture-base",
             TransformerConfig.base(16_000, dropout=0.3),
             TrainingConfig(
-                max_steps=4000,
-                batch_tokens=25_000,
-                max_length=128,
-                warmup_steps=2000,
-                precision="bf16",
-                compile=True,
-                validate_every=500,
-                save_every=100,
+                max_steps=4000, batch_tokens=25_000, max_length=128, warmup_steps=2000,
+                precision="bf16", compile=True, validate_every=500, save_every=100,
             ),
             corpus="mixture-en-de",
         ),
-        # The paper's two models, on one large GPU: 25,000 target tokens a step.
+        # The paper's two models, on one large GPU: 25,000 target tokens per step.
         Preset(
             "wmt14-base",
             TransformerConfig.base(37_000),
@@ -277,17 +234,12 @@ def _presets() -> list[Preset]:
             "wmt14-big",
             TransformerConfig.big(37_000),
             TrainingConfig(
-                max_steps=300_000,
-                batch_tokens=12_500,
-                accumulate=2,
-                precision="bf16",
-                compile=True,
-                validate_every=5000,
-                keep_last=20,
+                max_steps=300_000, batch_tokens=12_500, accumulate=2, precision="bf16",
+                compile=True, validate_every=5000, keep_last=20,
             ),
             corpus="wmt14-en-de",
         ),
-    ]
+    ]  # fmt: skip
 
 
 PRESETS: dict[str, Preset] = {preset.name: preset for preset in _presets()}
@@ -297,7 +249,7 @@ def get_preset(name: str) -> Preset:
     """Return a preset by name.
 
     Raises:
-        ValueError: if there is none of that name, with those that there are.
+        ValueError: if no preset has that name; the message lists them.
     """
     if name not in PRESETS:
         near = difflib.get_close_matches(name, PRESETS, n=1)

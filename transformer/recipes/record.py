@@ -1,4 +1,4 @@
-"""Recorded runs: what was run, on what, and what came out, as one JSON file."""
+"""Records of runs: recipe, environment and results in one JSON file."""
 
 import gzip
 import importlib.metadata
@@ -12,17 +12,14 @@ from typing import Any
 import torch
 
 from transformer import __version__
-from transformer.data.packed import unpack_gzip
-from transformer.training.checkpoint import write_atomically
+from transformer.data.lines import unpack_gzip
+from transformer.model.files import write_atomically
 
 LIBRARIES = ("torch", "numpy", "accelerate", "tokenizers", "sacrebleu", "safetensors")
 
 
 def describe_environment() -> dict[str, Any]:
-    """Name the code, the hardware and the libraries of this process.
-
-    Paper: section 5.2
-    """
+    """Name the code, the hardware and the libraries of this process."""
     cuda = torch.cuda.is_available()
     return dict(
         code=_code_version(),
@@ -39,11 +36,7 @@ def describe_environment() -> dict[str, Any]:
 
 
 def write_record(path: Path | str, record: dict[str, Any]) -> Path:
-    """Write a record, replacing an older one only when the new one is whole.
-
-    Raises:
-        OSError: if the file cannot be written.
-    """
+    """Write a record; a crash leaves the old file or the new one, never half of one."""
     path = Path(path)
     text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
     write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
@@ -55,7 +48,7 @@ def read_record(path: Path | str) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: if there is none.
-        ValueError: if the file is not JSON, or holds something else than one object.
+        ValueError: if the file does not hold one JSON object.
     """
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -67,18 +60,14 @@ def read_record(path: Path | str) -> dict[str, Any]:
 
 
 def write_translations(path: Path | str, translations: dict[str, list[str]]) -> Path:
-    """Write the translations of a run, so that anybody can score them again.
+    """Write the translations of a run, so that they can be scored again.
 
     Args:
         path: of the file, ``NAME.translations.json.gz`` beside ``NAME.json``.
         translations: sentences by test split, in its order.
-
-    Raises:
-        OSError: if the file cannot be written.
     """
     text = json.dumps(translations, ensure_ascii=False, indent=0).encode()
-    # Without a time in it: the same translations make the same file.
-    packed = gzip.compress(text, mtime=0)
+    packed = gzip.compress(text, mtime=0)  # the same translations make the same file
     write_atomically(Path(path), lambda p: p.write_bytes(packed))
     return Path(path)
 
@@ -101,7 +90,7 @@ def read_translations(path: Path | str) -> dict[str, list[str]]:
 
 def _code_version() -> str:
     """Return the package's version and, in a git checkout of it, the commit."""
-    # An environment inside somebody else's repository is no checkout of this package.
+    # The environment may lie inside another project's repository.
     if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
         return __version__
     commit = _git("describe", "--always", "--dirty", "--abbrev=12")
@@ -109,7 +98,7 @@ def _code_version() -> str:
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says about this folder; None if there is no git, or nothing to say."""
+    """Return the output of a git command in this folder; None if it fails."""
     command = ["git", "-C", str(Path(__file__).parent), *arguments]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=10)

@@ -23,16 +23,11 @@ from transformer.inference.decoding import LengthPenalty
 from transformer.inference.device import device_label
 from transformer.inference.metrics import Score, bleu, chrf
 from transformer.inference.translator import Translator
-from transformer.model.manifest import MANIFEST, require_unchanged, write_manifest
+from transformer.model.files import MANIFEST, require_unchanged, write_manifest
 from transformer.recipes.architectures import architecture, build_model
+from transformer.recipes.estimate import estimate_time, requirements
 from transformer.recipes.presets import PRESETS, Preset
-from transformer.recipes.record import (
-    describe_environment,
-    write_record,
-    write_translations,
-)
-from transformer.recipes.requirements import requirements
-from transformer.recipes.timing import RunTime, estimate_time
+from transformer.recipes.record import describe_environment, write_record, write_translations
 from transformer.training.checkpoint import average_checkpoints, save_pretrained
 from transformer.training.curve import read_curve
 from transformer.training.run_folder import FORMER_STATE, LOCK
@@ -40,12 +35,12 @@ from transformer.training.trainer import Trainer
 
 
 class TranslationRun:
-    """One training run in one folder, to start, to go on with, and to evaluate.
+    """One training run in one folder: start it, resume it, evaluate it.
 
-    The folder receives ``tokenizer.json`` with its checksum, what
-    :class:`~transformer.training.trainer.Trainer` writes, ``model/`` (the averaged weights, ready
-    for ``Translator``), ``translations.json.gz`` (of every test split) and ``run.json`` (the
-    record). A folder with an unfinished run of the same preset is taken up where it stopped.
+    The folder receives ``tokenizer.json`` with its checksum, the files of
+    :class:`~transformer.training.trainer.Trainer`, ``model/`` (the averaged weights, ready for
+    ``Translator``), ``translations.json.gz`` (of every test split) and ``run.json`` (the record).
+    An unfinished run of the same preset in this folder is resumed.
 
     Args:
         preset: the recipe.
@@ -56,7 +51,7 @@ class TranslationRun:
         progress: show a progress bar; None shows it on a terminal only.
 
     Raises:
-        FileExistsError: if the folder holds something else than a run.
+        FileExistsError: if the folder holds something other than a run.
         ValueError: if the folder holds a run of another configuration, if the corpus is unknown,
             or if the text supports no vocabulary of that size.
 
@@ -112,53 +107,40 @@ class TranslationRun:
             tensorboard=tensorboard,
             progress=progress,
         )
-        # Not before: a run that cannot start leaves nothing behind.
+        # Not earlier: a run that cannot start leaves nothing behind.
         if self.trainer.accelerator.is_main_process and not self.trainer.step:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.tokenizer.save(self.folder / "tokenizer.json")
             write_manifest(self.folder, "tokenizer.json")
 
-    def describe(self, price: float | None = None, left: RunTime | None = None) -> str:
-        """Say what the run will do, on what, and what it needs: disk, memory, time, money.
-
-        Args:
-            price: dollars for a device and an hour; None assumes one on a GPU, and none on a CPU.
-            left: the time that is left, if it has been estimated already; None estimates it, on a
-                few batches of the real size and a few translations.
-
-        Raises:
-            ValueError: if ``price`` is negative.
+    def describe(self) -> str:
+        """Describe corpus, model, training and device, and estimate disk, memory and time.
 
         Paper: section 5.2
         """
-        training, model = self.preset.training, self.model
-        shown = ("num_layers", "d_model", "d_ff", "d_hidden", "num_heads", "kernel")
-        fields = self.preset.model.to_dict()
-        sizes = {name: fields[name] for name in shown if fields.get(name) is not None}
-        processes = self.trainer.accelerator.num_processes
-        per_step = training.accumulate * processes
-        target = int(self.batches.pairs.target.lengths().sum())
-        if left is None:
-            left = estimate_time(
-                self.preset, self.trainer, self.translator, self.validation, self.tests
-            )
-        needs = requirements(
+        preset, training, parameters = (
             self.preset,
-            parameters=model.num_parameters(),
-            seconds=left.total,
-            devices=processes,
-            price=price,
-            on_gpu=self.trainer.accelerator.device.type == "cuda",
-            at_hand=True,
+            self.preset.training,
+            self.model.num_parameters(),
         )
-        epochs = training.max_steps * per_step / len(self.batches)
+        shown = ("num_layers", "d_model", "d_ff", "d_hidden", "num_heads", "kernel")
+        fields = preset.model.to_dict()
+        sizes = [f"{name} {fields[name]}" for name in shown if fields.get(name) is not None]
+        accelerator, pairs = self.trainer.accelerator, self.batches.pairs
+        processes = accelerator.num_processes
+        per_step = training.accumulate * processes
+        tests = list(self.tests.values())
+        left = estimate_time(preset, self.trainer, self.translator, self.validation, tests)
+        on_gpu = accelerator.device.type == "cuda"
+        needs = requirements(preset, parameters, left, processes, on_gpu, at_hand=True)
         lines = [
-            f"{self.preset.name}: {self.corpus.name}, {len(self.batches.pairs):,} training pairs, "
-            f"{target:,} target tokens, vocabulary {self.tokenizer.vocab_size:,}",
-            f"model: {architecture(self.preset.model)}, {model.num_parameters():,} parameters, "
-            + ", ".join(f"{name} {value}" for name, value in sizes.items()),
+            f"{preset.name}: {self.corpus.name}, {len(pairs):,} training pairs, "
+            f"{int(pairs.target.lengths().sum()):,} target tokens, "
+            f"vocabulary {self.tokenizer.vocab_size:,}",
+            f"model: {architecture(preset.model)}, {parameters:,} parameters, " + ", ".join(sizes),
             f"training: {training.max_steps:,} steps of at most "
-            f"{training.batch_tokens * per_step:,} tokens, {epochs:.1f} epochs, "
+            f"{training.batch_tokens * per_step:,} tokens, "
+            f"{training.max_steps * per_step / len(self.batches):.1f} epochs, "
             f"{training.precision}",
             f"device: {self.device_name()}, {processes} process{'es' * (processes > 1)}",
             *needs.lines()[1:],  # without the title
@@ -171,20 +153,15 @@ class TranslationRun:
         return "\n".join(lines)
 
     def device_name(self) -> str:
-        """Name the device that the run uses.
-
-        Paper: section 5.2
-        """
+        """Name the device that the run uses."""
         return device_label(self.trainer.accelerator.device)
 
     def train(self) -> bool:
-        """Train; return False if a signal ended it early (call again to go on).
+        """Train; return False if a signal ended it early (call again to resume).
 
         Raises:
-            NonFiniteLossError: if the loss stops being a number.
+            NonFiniteLossError: if the loss is not a finite number.
             OSError: if a checkpoint cannot be written.
-
-        Paper: sections 5.1 to 5.4
         """
         return self.trainer.fit()
 
@@ -192,7 +169,7 @@ class TranslationRun:
         """Average the last checkpoints, evaluate, and write the model and the record.
 
         Args:
-            say: is told each result as it comes.
+            say: called with each result.
 
         Returns:
             The record, as in ``run.json``.
@@ -207,7 +184,7 @@ class TranslationRun:
             for name, split in self.tests.items():
                 for beam_size in sorted({1, preset.beam_size}):
                     found = self.translator.translate(split.source, beam_size, **search)
-                    translations[name] = found  # at last those of the mean weights and the beam
+                    translations[name] = found  # finally those of the averaged weights and the beam
                     result = dict(
                         split=name, pairs=len(split), weights=weights, beam_size=beam_size, **search
                     )
@@ -272,9 +249,9 @@ class TranslationRun:
         return tokenizer
 
     def _fitting(self, name: str, split: Split) -> Split:
-        """A split without the sentences that the model refuses; a warning says how many."""
+        """Leave out the sentences that are too long for the model, with a warning."""
         longest = getattr(self.preset.model, "max_length", None)
-        if longest is None:  # a recurrent model takes what comes
+        if longest is None:  # a recurrent model has no limit
             return split
         pairs = encode_pairs(self.tokenizer, split)
         fits = np.maximum(pairs.source.lengths(), pairs.target.lengths()) <= longest
@@ -292,8 +269,8 @@ class TranslationRun:
             raise FileExistsError(f"{self.folder} is a file, a folder is needed")
         if not self.folder.is_dir() or (self.folder / "state.pt").exists():
             return
-        # A run that was killed before its first checkpoint leaves these. So does nothing else: a
-        # folder with a trained model has a tokenizer.json as well.
+        # Files of a run that was killed before its first checkpoint. A folder with a trained model
+        # has a tokenizer.json as well, but also other files.
         own = {"tokenizer.json", MANIFEST, "curve.jsonl", "checkpoints", "tensorboard"}
         own |= {LOCK, FORMER_STATE}
         names = sorted(path.name for path in self.folder.iterdir())
@@ -324,8 +301,8 @@ def evaluate(
         alpha: length penalty.
         batch_size: sentences to translate at once; the result does not depend on it.
         progress: show a progress bar.
-        text: the form of the split's text. BLEU cuts plain text into words, and takes Moses tokens
-            as they are.
+        text: the form of the split's text. BLEU tokenises plain text and leaves Moses tokens as
+            they are.
         penalty: see :func:`~transformer.inference.decoding.length_penalty`.
 
     Paper: section 6.1, Table 2
@@ -345,6 +322,6 @@ def _bleu(translations: list[str], split: Split, text: TextForm) -> Score:
 
 
 def _batches_of_all(pairs: EncodedPairs, batch_tokens: int) -> TokenBatches:
-    """Batch every pair: validation drops nothing, whatever the budget."""
+    """Batch every pair, also those that are longer than the budget."""
     longest = max(pairs.source.lengths().max(), pairs.target.lengths().max())
     return TokenBatches(pairs, max(batch_tokens, int(longest)))

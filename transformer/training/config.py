@@ -1,46 +1,54 @@
-"""How a model is trained: one frozen dataclass.
+"""The recipe of a training run in one frozen dataclass, and whether a machine can train it.
 
 Paper: sections 5.1 to 5.4
 """
 
+import warnings
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from transformer.training.loss import Smoothing
 
 Precision = Literal["fp32", "bf16", "fp16"]
 
+#: Fields that may change when a run resumes.
+RESUMABLE = ("max_steps", "log_every", "keep_last", "shard", "fast")
+
+_PROCESSOR = Path("/proc/cpuinfo")
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """Everything that decides a training run, besides the model and the data.
+    """Everything that determines a training run, apart from the model and the data.
 
-    The defaults are the paper's, for 8 GPUs. ``batch_tokens`` times ``accumulate`` times the
-    number of processes is what one step sees.
+    The defaults are the paper's, for 8 GPUs. One step processes ``batch_tokens`` times
+    ``accumulate`` times the number of processes.
 
     Args:
-        seed: for weights, dropout and the order of the batches.
+        seed: of the weights, dropout and the order of the batches.
         max_steps: optimiser steps.
-        batch_tokens: most token positions of a batch, on either side, padding included.
-        accumulate: batches whose gradients are added up before a step.
+        batch_tokens: largest number of token positions per batch and side, padding included.
+        accumulate: batches whose gradients are summed before a step.
         max_length: longer pairs are left out of training; None keeps all that fit a batch.
         warmup_steps: see :func:`~transformer.training.schedule.learning_rate`.
         learning_rate_factor: multiplies Eq. (3).
-        beta1: Adam's decay of the mean.
-        beta2: Adam's decay of the square.
+        beta1: Adam's decay rate of the first moment.
+        beta2: Adam's decay rate of the second moment.
         adam_eps: Adam's epsilon.
         clip_norm: largest norm of the gradient; None (the paper) does not clip.
         label_smoothing: epsilon of section 5.4.
-        smoothing: how it is shared out, see :func:`~transformer.training.loss.smoothing_weights`.
+        smoothing: its distribution, see :func:`~transformer.training.loss.smoothing_weights`.
         precision: "fp32", "bf16" or "fp16".
+        fast: on a CPU, train with the classes of :mod:`transformer.fast`.
         compile: compile each layer with ``torch.compile``. Slower on most CPUs.
         checkpoint_activations: recompute activations in the backward pass: less memory, more time.
-        shard: let several processes share out weights, gradients and Adam's moments (FSDP), where
-            otherwise each holds all of them: less memory, more time. One process ignores it.
+        shard: divide weights, gradients and Adam's moments among the processes (FSDP) instead of
+            keeping a copy in each: less memory, more time. No effect with one process.
         log_every: steps between two lines of the curve.
         validate_every: steps between two validations.
         save_every: steps between two checkpoints.
-        keep_last: weights of this many checkpoints are kept, and averaged at the end.
+        keep_last: number of latest checkpoints whose weights are kept, and averaged at the end.
 
     Raises:
         ValueError: if a number is out of range or a name unknown.
@@ -62,6 +70,7 @@ class TrainingConfig:
     label_smoothing: float = 0.1
     smoothing: Smoothing = "uniform"
     precision: Precision = "fp32"
+    fast: bool = True
     compile: bool = False
     checkpoint_activations: bool = False
     shard: bool = False
@@ -99,3 +108,30 @@ class TrainingConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values."""
         return asdict(self)
+
+
+def require_precision(precision: Precision, device_type: str, processor: Path = _PROCESSOR) -> None:
+    """Refuse a precision that a device cannot train in, and warn of a slow one.
+
+    A processor without instructions for bfloat16 converts every number to float32 and back, which
+    is several times slower than float32. Only Linux describes its processor; elsewhere there is no
+    warning.
+
+    Args:
+        precision: the requested precision.
+        device_type: "cpu", "cuda" or another.
+        processor: the file that describes the processor.
+
+    Raises:
+        ValueError: if "fp16" is requested on a CPU.
+    """
+    if device_type != "cpu":
+        return
+    if precision == "fp16":
+        raise ValueError('precision "fp16" needs a GPU; use "bf16" or "fp32" on a CPU')
+    if precision == "bf16" and processor.exists() and "bf16" not in processor.read_text():
+        warnings.warn(
+            "this processor has no units for bfloat16: training in it will be several times "
+            'slower than precision="fp32"',
+            stacklevel=2,
+        )

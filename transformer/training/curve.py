@@ -1,22 +1,22 @@
-"""The curve of a run: one JSON object a line, and TensorBoard on request."""
+"""The curve of a run: one JSON object per line, and TensorBoard on request."""
 
 import json
 from pathlib import Path
 
-from transformer.training.checkpoint import cannot_write, write_atomically
+from transformer.model.files import cannot_write, write_atomically
 
 
 class Curve:
-    """Writes numbers as they come; a reader can follow the file while the run goes on.
+    """Write numbers during a run, to a file that can be followed.
 
     Args:
         folder: holds ``curve.jsonl``.
         tensorboard: also write event files into ``folder/tensorboard``.
-        step: where the run stands. What a killed run wrote after it is forgotten: it will be
-            written again.
+        step: the current step of the run. Lines beyond it, left by a killed run, are dropped
+            because they will be written again.
 
     Raises:
-        ModuleNotFoundError: if TensorBoard is asked for and not installed.
+        ModuleNotFoundError: if TensorBoard is requested and not installed.
     """
 
     def __init__(self, folder: Path, tensorboard: bool = False, step: int = 0):
@@ -37,11 +37,7 @@ class Curve:
         write_atomically(self.path, lambda p: p.write_text(text, encoding="utf-8"))
 
     def write(self, step: int, **numbers: int | float) -> None:
-        """Append one line.
-
-        Raises:
-            OSError: if that is not possible.
-        """
+        """Append one line; OSError if it cannot be written."""
         try:
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write(json.dumps(dict(step=step, **numbers)) + "\n")
@@ -54,13 +50,7 @@ class Curve:
 
 
 def read_curve(path: Path | str) -> list[dict[str, int | float]]:
-    """Read a ``curve.jsonl``.
-
-    A line that is damaged is left out, and so is the last one if a killed run left it unfinished.
-
-    Returns:
-        What each line holds, its ``step`` among it, in the order of the file.
-    """
+    """Read the lines of a ``curve.jsonl`` in order; damaged and unfinished ones are left out."""
     if not Path(path).exists():
         return []
     lines = []

@@ -1,18 +1,23 @@
-"""Cross-entropy with label smoothing, and without the logits.
+"""Cross-entropy with label smoothing, computed without storing the logits; and perplexity.
 
 Paper: section 5.4
 """
 
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, get_args
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from transformer.model.interface import TranslationModel
-from transformer.model.linear import linear
-from transformer.model.packing import Packing
+from transformer import fast
+from transformer.data.batching import TokenBatches
+from transformer.fast.packing import take_rows
+from transformer.model.base import TranslationModel
 
 Smoothing = Literal["uniform", "others", "others-but-padding"]
 
@@ -22,7 +27,7 @@ def smoothing_weights(
 ) -> tuple[float, float, float]:
     """Return the target probabilities (true token, any other token, padding).
 
-    The paper gives epsilon = 0.1 and a reference, but not how epsilon is shared out:
+    The paper gives epsilon = 0.1 and a reference, but not how epsilon is distributed:
 
     * "uniform": over all V tokens, the true one included, as in the reference and in PyTorch.
     * "others": over the V - 1 others, as in the published code and in fairseq.
@@ -35,7 +40,7 @@ def smoothing_weights(
         variant: one of the three.
 
     Raises:
-        ValueError: if ``epsilon`` or ``variant`` is outside its range.
+        ValueError: if ``epsilon`` or ``variant`` is out of range.
 
     Paper: section 5.4
     """
@@ -59,7 +64,7 @@ def smoothed_targets(
     variant: Smoothing = "uniform",
     pad_id: int = 0,
 ) -> Float[Tensor, "N V"]:
-    """Write out the smoothed target distribution of each label.
+    """Return the smoothed target distribution of each label.
 
     Paper: section 5.4
     """
@@ -78,7 +83,7 @@ def smoothed_cross_entropy(
 ) -> Float[Tensor, ""]:
     """Sum the cross-entropy, in nats, between smoothed labels and softmax(logits).
 
-    The plain definition, to read and to test against. Training uses
+    This is the plain definition, for reading and testing. Training uses
     :func:`projected_cross_entropy`.
 
     Paper: section 5.4
@@ -95,28 +100,29 @@ def projected_cross_entropy(
     variant: Smoothing = "uniform",
     pad_id: int = 0,
     chunk_size: int | None = None,
+    product: Callable[[Tensor, Tensor], Tensor] = F.linear,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Project states to logits and sum their loss, a few rows at a time.
 
     The (N, V) logits are by far the largest tensor of a training step, and the loss needs each
-    row once only. So a chunk of rows is projected, its loss taken, its gradient computed at once
-    and the logits forgotten. Value and gradient are those of the plain definition.
+    row only once. So a chunk of rows is projected, its loss and gradient are computed at once, and
+    the logits are freed. Value and gradient equal those of the plain definition.
 
     Args:
         states: decoder states at the positions that have a token to predict.
         weight: the output projection.
         labels: the tokens to predict.
         epsilon: label smoothing, in [0, 1).
-        variant: how the smoothing is shared out, see :func:`smoothing_weights`.
+        variant: see :func:`smoothing_weights`.
         pad_id: id of padding.
-        chunk_size: rows at a time; by default what fits a CPU's cache, or 8,192 on a GPU.
+        chunk_size: rows at a time; by default 256, to fit a CPU's cache, or 8,192 on a GPU.
 
     Returns:
         The smoothed loss to train on and the plain negative log-likelihood to report, both summed
         over the N rows, in nats. Only the first has a gradient.
 
     Raises:
-        ValueError: if ``epsilon``, ``variant`` or ``chunk_size`` is outside its range.
+        ValueError: if ``epsilon``, ``variant`` or ``chunk_size`` is out of range.
 
     Paper: section 5.4
     """
@@ -127,7 +133,7 @@ def projected_cross_entropy(
     weights = smoothing_weights(epsilon, len(weight), variant)
     with_gradient = torch.is_grad_enabled()
     return _ProjectedCrossEntropy.apply(
-        states, weight, labels, weights, pad_id, chunk_size, with_gradient
+        states, weight, labels, weights, pad_id, chunk_size, with_gradient, product
     )
 
 
@@ -142,6 +148,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         pad_id: int,
         chunk_size: int,
         with_gradient: bool,
+        product: Callable[[Tensor, Tensor], Tensor],
     ) -> tuple[Tensor, Tensor]:
         true, other, padding = weights
         device = states.device.type
@@ -155,25 +162,25 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         )
         if with_gradient:
             grad_states = torch.empty_like(states)
-            grad_weight = weight.new_zeros(weight.t().shape)  # this way round it is faster
+            grad_weight = weight.new_zeros(weight.t().shape)  # faster than not transposed
         with torch.autocast(device, enabled=False):
             for start in range(0, len(states), chunk_size):
                 rows = slice(start, start + chunk_size)
                 x, label = inputs[rows], labels[rows, None]
-                log_p = linear(x, matrix).float().log_softmax(dim=-1)
+                log_p = product(x, matrix).float().log_softmax(dim=-1)
                 log_true, at_padding = log_p.gather(1, label).sum(), log_p[:, pad_id].sum()
                 nll -= log_true
-                # - sum_c q_c log p_c, where q is `other` everywhere but at two places
+                # - sum_c q_c log p_c, where q is `other` everywhere except in two places
                 loss -= (
                     (true - other) * log_true + other * log_p.sum() + (padding - other) * at_padding
                 )
-                if with_gradient:  # d loss / d logits = p - q, written over log p
+                if with_gradient:  # d loss / d logits = p - q, in place of log p
                     p = log_p.exp_().sub_(other)
                     p[:, pad_id] -= padding - other
                     p.scatter_add_(1, label, p.new_full((), other - true).expand_as(label))
                     p = p.to(dtype)
-                    grad_states[rows] = linear(p, matrix.t())
-                    grad_weight += linear(x.t(), p.t())
+                    grad_states[rows] = product(p, matrix.t())
+                    grad_weight += product(x.t(), p.t())
         if with_gradient:
             ctx.save_for_backward(grad_states, grad_weight.t().contiguous())
         ctx.mark_non_differentiable(nll)
@@ -183,7 +190,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         grad_states, grad_weight = ctx.saved_tensors
-        return grad_states * grad_loss, grad_weight * grad_loss, *[None] * 5
+        return grad_states * grad_loss, grad_weight * grad_loss, *[None] * 6
 
 
 class TranslationLoss(nn.Module):
@@ -228,7 +235,7 @@ class TranslationLoss(nn.Module):
         states = self.model.decoder_states(target_input, self.model.encode(source), source)
         if rows is None:
             rows = (labels != pad_id).flatten().nonzero().flatten()
-        real = Packing(rows, (len(labels), labels.size(1))).pack(states)
+        real = take_rows(states.flatten(0, 1), rows)
         return projected_cross_entropy(
             real,
             self.model.output_weight,
@@ -236,4 +243,35 @@ class TranslationLoss(nn.Module):
             self.epsilon,
             self.variant,
             pad_id,
+            product=fast.linear.linear if fast.is_enabled(self.model) else F.linear,
         )
+
+
+@torch.no_grad()
+def perplexity(
+    model: TranslationModel,
+    batches: TokenBatches,
+    autocast: AbstractContextManager[Any] | None = None,
+) -> float:
+    """Return exp of the mean negative log-likelihood per target token.
+
+    Smoothing and dropout are off. The tokens are wordpieces and ``<eos>``, so only models with the
+    same vocabulary can be compared.
+
+    Args:
+        model: as for :class:`TranslationLoss`.
+        batches: pairs to measure on.
+        autocast: the precision of the computation; None for that of the weights.
+
+    Paper: section 6.2, Table 3
+    """
+    was_training, device = model.training, next(model.parameters()).device
+    loss = TranslationLoss(model).eval()
+    nll = tokens = 0.0
+    with autocast or nullcontext():
+        for rows in batches.epoch(0):
+            batch = batches.batch(rows).to(device)
+            nll += loss(batch.source, batch.target_input, batch.labels)[1].item()
+            tokens += batch.num_target_tokens
+    model.train(was_training)
+    return math.exp(min(nll / tokens, 700.0))

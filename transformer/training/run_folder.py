@@ -1,117 +1,78 @@
-"""The folder of a run: one process at a time, and two states, should one of them be damaged."""
+"""Keep the folder of a run: one process at a time, and two states in case one is damaged."""
 
 import errno
 import math
 import os
 import shutil
 import warnings
-import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from transformer.training.checkpoint import (
-    cannot_write,
-    load_state,
-    save_state,
-    write_atomically,
-)
+from filelock import FileLock, Timeout
 
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks, and goes without
-    fcntl = None  # type: ignore[assignment]  # a module, where there is one
+from transformer.model.files import cannot_write, write_atomically
+from transformer.training.checkpoint import load_state, save_state
 
 LOCK, STATE, FORMER_STATE = ".lock", "state.pt", "former-state.pt"
 
-#: What every state has.
+#: The parts of every state, with their types.
 STATE_PARTS = dict(config=dict, model=dict, optimizer=dict, random=list, progress=dict)
+
+# What file systems without locks answer.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class FolderInUseError(OSError):
     """Another process works in the folder; the message names both."""
 
 
-class FolderClaim:
-    """Keeps a folder for this process until the claim is dropped or the process ends.
-
-    However it ends: the lock belongs to the operating system, none is left behind by a kill.
-    File systems that know no locks go without. Use :func:`claim_folder`.
-
-    Args:
-        folder: made if it does not exist.
-
-    Raises:
-        FolderInUseError: if another process has it.
-        OSError: if the folder cannot be written.
-    """
-
-    def __init__(self, folder: Path):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self.file = open(folder / LOCK, "a+", encoding="utf-8", errors="replace")  # noqa: SIM115
-        except OSError as error:
-            raise cannot_write(folder, error) from error
-        if fcntl is None:
-            return
-        try:
-            fcntl.lockf(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EACCES, errno.EAGAIN):
-                return
-            self.file.seek(0)
-            owner = self.file.read(20).strip()
-            self.file.close()
-            process = f"process {owner}" if owner.isdecimal() else "another process"
-            raise FolderInUseError(
-                f"{process} is training in {folder}; wait until it ends, or choose another folder"
-            ) from None
-        with suppress(OSError):  # the number is for the message only
-            self.file.seek(0)
-            if self.file.read(20).strip() != str(os.getpid()):
-                self.file.truncate(0)
-                self.file.write(f"{os.getpid()}\n")
-                self.file.flush()
-
-
-_claims: "weakref.WeakValueDictionary[tuple[int, Path], FolderClaim]" = (
-    weakref.WeakValueDictionary()
-)
-
-
-def claim_folder(folder: Path) -> FolderClaim:
+def claim_folder(folder: Path) -> FileLock:
     """Claim a folder for this process, which may do so more than once.
 
     Args:
-        folder: of a run.
+        folder: of a run; made if it does not exist.
 
     Returns:
-        The claim, to be held for as long as it is needed.
+        The claim. It ends when the last reference to it is dropped, or with the process, however
+        that ends. On a file system without locks it protects nothing.
 
     Raises:
-        FolderInUseError: if another process has it.
+        FolderInUseError: if another process has claimed it.
         OSError: if the folder cannot be written.
     """
-    key = os.getpid(), folder.resolve()
-    claim = _claims.get(key)
-    if claim is None:
-        claim = _claims[key] = FolderClaim(folder)
+    file = folder.resolve() / LOCK
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        claim = FileLock(file, timeout=0, thread_local=False, is_singleton=True)
+        claim.acquire()
+    except Timeout:
+        owner = ""
+        with suppress(OSError):
+            owner = file.read_text(encoding="utf-8", errors="replace")[:20].strip()
+        process = f"process {owner}" if owner.isdecimal() else "another process"
+        raise FolderInUseError(
+            f"{process} is training in {folder}; wait until it ends, or choose another folder"
+        ) from None
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise cannot_write(folder, error) from error
+    mine = f"{os.getpid()}\n".encode()
+    with suppress(OSError):  # the number serves the message above only
+        if file.read_bytes() != mine:
+            file.write_bytes(mine)
     return claim
 
 
 def keep_state(state: dict[str, Any], folder: Path) -> None:
-    """Write the state of a run, and keep the one before it.
-
-    Args:
-        state: see :func:`~transformer.training.checkpoint.save_state`.
-        folder: of the run.
+    """Write the state of a run, and keep the previous one.
 
     Raises:
-        OSError: if that is not possible; the states that were there stay.
+        OSError: if it cannot be written; the existing states stay.
     """
     present = folder / STATE
     if present.is_file():
-        # A second name for the file. The older one goes first, so that never three take space.
+        # A second name for the file, and the older state goes first: never store three states.
         with suppress(OSError):
             write_atomically(folder / FORMER_STATE, lambda path: _second_name(present, path))
     save_state(state, present)
@@ -120,26 +81,24 @@ def keep_state(state: dict[str, Any], folder: Path) -> None:
 def _second_name(file: Path, name: Path) -> None:
     try:
         os.link(file, name)
-    except OSError:  # not every file system can
+    except OSError:  # not supported by every file system
         shutil.copyfile(file, name)
 
 
 def load_newest_state(folder: Path) -> tuple[dict[str, Any], Path] | None:
-    """Read the state that a run goes on from.
-
-    Args:
-        folder: of the run.
+    """Read the state from which a run resumes.
 
     Returns:
-        The state and its file, the former one if the newest is damaged, of which a warning tells;
-        None if there is none.
+        The state and its file; None if there is no state. If the newest state is damaged, the
+        previous one, with a warning.
 
     Raises:
-        ValueError: if there is none that is whole.
+        ValueError: if all states are damaged.
     """
-    files = [file for file in (folder / STATE, folder / FORMER_STATE) if file.is_file()]
     problems = []
-    for file in files:
+    for file in (folder / STATE, folder / FORMER_STATE):
+        if not file.is_file():
+            continue
         try:
             state = load_state(file)
             parts = state if isinstance(state, dict) else {}
@@ -159,23 +118,14 @@ def load_newest_state(folder: Path) -> tuple[dict[str, Any], Path] | None:
 
 
 def settle_on(file: Path) -> None:
-    """Give the state that a run goes on from its usual name, over one that is damaged.
-
-    Args:
-        file: as :func:`load_newest_state` returned it.
-    """
+    """Give the state from which a run resumes its usual name, replacing a damaged one."""
     os.replace(file, file.with_name(STATE))
 
 
 def require_shared(found: list[str | None], folder: Path) -> None:
-    """Raise unless all processes of a run see the same folder.
+    """Raise ValueError unless all processes of a run see the same folder.
 
-    Args:
-        found: by process, the name of the state that it read there; None if it saw none.
-        folder: of the run.
-
-    Raises:
-        ValueError: if they differ.
+    ``found`` has, per process, the name of the state that it read there, or None.
     """
     for rank, name in enumerate(found):
         if name != found[0]:
@@ -186,19 +136,16 @@ def require_shared(found: list[str | None], folder: Path) -> None:
 
 
 def require_same(mine: dict[str, Any], theirs: dict[str, Any], folder: Path) -> None:
-    """Raise unless a run is the one that a folder holds.
+    """Raise ValueError unless a run is the one that a folder holds; the message names differences.
 
     A step takes ``accumulate`` batches in each of ``processes``. Both may change, their product
     may not.
 
     Args:
-        mine: what must be equal for a run to go on, by name.
-        theirs: the same of the run in the folder. What an older version did not write down yet
-            cannot be told to differ.
+        mine: the identity of this run, see :func:`~transformer.training.state.identity`.
+        theirs: that of the run in the folder. Values that an older version did not store count
+            as equal.
         folder: of the run.
-
-    Raises:
-        ValueError: if they differ; the message says in what.
     """
     step = ("accumulate", "processes")
     batches = [math.prod(run.get(name, 1) for name in step) for run in (theirs, mine)]
@@ -210,7 +157,7 @@ def require_same(mine: dict[str, Any], theirs: dict[str, Any], folder: Path) -> 
         if "processes" in differ:
             each, rest = divmod(batches[0], mine["processes"])
             advice = f"; a step takes {batches[0]} batches, which " + (
-                "so many processes cannot share equally"
+                f"{mine['processes']} processes cannot share equally"
                 if rest
                 else f"needs accumulate={each} in {mine['processes']} processes"
             )

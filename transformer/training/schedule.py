@@ -1,4 +1,4 @@
-"""The learning rate: up in a straight line, then down with the inverse square root of the step.
+"""The learning rate: linear warm-up, then decay with the inverse square root of the step.
 
 Paper: section 5.3, Eq. (3)
 """
@@ -9,8 +9,8 @@ def learning_rate(step: int, d_model: int, warmup_steps: int = 4000, factor: flo
 
     Args:
         step: number of the optimiser step, counted from 1.
-        d_model: size of the model's vectors; larger models get smaller rates.
-        warmup_steps: the step at which the rate is highest.
+        d_model: size of the model's vectors; larger models get smaller learning rates.
+        warmup_steps: the step with the highest learning rate.
         factor: 1 in the paper.
 
     Raises:

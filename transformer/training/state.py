@@ -1,4 +1,4 @@
-"""The state of a run, whole: one file, whatever the number of processes that share it out."""
+"""The state of a run in one file, whatever the number of processes that share it."""
 
 from typing import Any
 
@@ -7,59 +7,53 @@ from accelerate import Accelerator
 from accelerate.utils import broadcast, gather_object, set_seed
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.utils._pytree import tree_map_only
 
+from transformer import fast
 from transformer.data.batching import EncodedPairs
-from transformer.model.interface import ModuleLike, TranslationModel
-from transformer.training.checkpoint import get_random_state, set_random_state
-from transformer.training.config import TrainingConfig
+from transformer.model.base import TranslationModel
+from transformer.training.config import RESUMABLE, TrainingConfig
 from transformer.training.loss import TranslationLoss
-
-# What may change from one sitting of a run to the next.
-_FREE = ("max_steps", "log_every", "keep_last", "shard")
 
 
 def identity(
     config: TrainingConfig, model: TranslationModel, pairs: EncodedPairs, processes: int
 ) -> dict[str, Any]:
-    """Name all that must be equal for a run to go on. More steps may be asked for.
+    """Name everything that must be equal for a run to resume.
 
     Args:
-        config: the recipe.
-        model: with its ``config``.
+        config: the recipe; its ``RESUMABLE`` fields are left out.
+        model: the model, with its ``config``.
         pairs: the training pairs.
-        processes: that train together. Another number will do if it shares the batches of a step
-            equally, see :func:`~transformer.training.run_folder.require_same`.
+        processes: number of processes. It may change if the new number shares the batches of a
+            step equally, see :func:`~transformer.training.run_folder.require_same`.
 
     Returns:
         Plain values by name.
     """
-    recipe = {k: v for k, v in config.to_dict().items() if k not in _FREE}
+    recipe = {k: v for k, v in config.to_dict().items() if k not in RESUMABLE}
     shape = {f"model.{k}": v for k, v in model.config.to_dict().items()}
     data = dict(pairs=len(pairs), text=pairs.checksum)
-    return recipe | shape | data | dict(architecture=type(model).__name__, processes=processes)
+    kind = dict(architecture=fast.plain_class(model).__name__, processes=processes)
+    return recipe | shape | data | kind
 
 
-def layers_of(model: ModuleLike) -> list[nn.Module]:
-    """List the layers of encoder and decoder, as far as a model has lists of them.
-
-    Paper: section 3.1
-    """
+def layers_of(model: nn.Module) -> list[nn.Module]:
+    """List the layers of encoder and decoder, where a model has lists of them."""
     stacks = (getattr(model, name, None) for name in ("encoder", "decoder"))
     return [x for stack in stacks if isinstance(stack, nn.ModuleList) for x in stack]
 
 
 def shard(loss: TranslationLoss, device: torch.device, processes: int) -> None:
-    """Share out the weights of a model among the processes, a group for each layer (FSDP).
+    """Shard the weights of a model among the processes, one group per layer (FSDP).
 
-    The weights of a layer are gathered when it is computed and dropped when it is done. All others
-    belong to the loss, which reads the embedding as well, and are gathered while that is computed.
+    The weights of a layer are gathered for its computation and freed afterwards. All others belong
+    to the loss, which also reads the embedding.
 
     Args:
-        loss: with its model, on ``device``; it is changed in place. All processes begin with the
-            weights of the first.
+        loss: with its model, on ``device``; changed in place. All processes start with the weights
+            of the first.
         device: of this process.
-        processes: how many there are; each calls this.
+        processes: how many there are; each must call this.
 
     Raises:
         ValueError: if this PyTorch is older than 2.6.
@@ -76,92 +70,128 @@ def shard(loss: TranslationLoss, device: torch.device, processes: int) -> None:
 
 
 def gather(values: Any, keep: bool) -> Any:
-    """Put tensors together that are shared out among processes; each process calls this.
+    """Assemble sharded tensors; each process must call this.
 
     Args:
-        values: dicts and lists of tensors and others. What is not shared out stays as it is.
-        keep: whether this process wants them; the others get None in place of each.
+        values: nested dicts and lists of tensors and other values. Only sharded tensors change.
+        keep: whether this process needs the result; if not, it gets None for each such tensor.
 
     Returns:
-        The same with whole tensors, in the CPU's memory.
+        The same structure with whole tensors in the CPU's memory.
     """
-
-    def whole(tensor: Any) -> Tensor | None:
-        if not is_shared_out(tensor):
-            return tensor
-        full = tensor.full_tensor()  # one tensor at a time is whole on the device
-        return full.cpu() if keep else None
-
-    return tree_map_only(Tensor, whole, values)
-
-
-def is_shared_out(value: Any) -> bool:
-    """Say whether a tensor lies in several processes, a part in each."""
-    # By what it can do: PyTorch 2.4 has no class of that name.
-    return hasattr(value, "full_tensor")
+    if isinstance(values, dict):
+        return {name: gather(value, keep) for name, value in values.items()}
+    if isinstance(values, list):
+        return [gather(value, keep) for value in values]
+    if not is_sharded(values):
+        return values
+    whole = values.full_tensor()  # only one whole tensor on the device at a time
+    return whole.cpu() if keep else None
 
 
-def collect(accelerator: Accelerator, model: ModuleLike, optimizer: Optimizer) -> dict[str, Any]:
-    """Put together what a run needs to go on, but for its progress; each process calls this.
+def is_sharded(value: Any) -> bool:
+    """Say whether each process holds only a part of a tensor."""
+    return hasattr(value, "full_tensor")  # PyTorch 2.4 has no public class to compare with
+
+
+def get_random_state(device: torch.device) -> list[Tensor]:
+    """Return the states of the random generators used on ``device``: byte tensors of shape (n,)."""
+    states = [torch.get_rng_state()]
+    if device.type == "cuda":
+        states.append(torch.cuda.get_rng_state(device))
+    return states
+
+
+def set_random_state(states: list[Tensor], device: torch.device) -> None:
+    """Restore what :func:`get_random_state` returned."""
+    torch.set_rng_state(states[0])
+    if len(states) > 1:
+        torch.cuda.set_rng_state(states[1], device)
+
+
+def collect(accelerator: Accelerator, model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
+    """Collect what a run needs to resume, except its progress; each process must call this.
 
     Args:
         accelerator: of this process.
-        model: whole, not shared out; that of the main process counts.
+        model: whole, not sharded; only the main process's matters.
         optimizer: of the parameters in training.
 
     Returns:
-        By name, in the main process; the others get nothing that is of use.
+        Parts by name, complete in the main process only.
     """
     scaler = accelerator.scaler
     return dict(
         model=model.state_dict(),
         optimizer=gather(optimizer.state_dict(), keep=accelerator.is_main_process),
         scaler=scaler.state_dict() if scaler else {},
-        # Each process has its own stream of random numbers, so each must hand it in.
+        # Each process has its own stream of random numbers.
         random=gather_object([get_random_state(accelerator.device)]),
     )
 
 
 def restore(
     accelerator: Accelerator,
-    model: ModuleLike,
-    trained: ModuleLike,
+    model: nn.Module,
+    trained: nn.Module,
     optimizer: Optimizer,
     saved: dict[str, Any],
 ) -> None:
-    """Put back what :func:`collect` returned; each process takes its share.
+    """Load what :func:`collect` returned; each process takes its shard.
 
     Args:
         accelerator: of this process.
         model: whole.
-        trained: the model in training, shared out or the same as ``model``.
+        trained: the model in training, sharded or the same as ``model``.
         optimizer: of the parameters of ``trained``.
-        saved: the whole state of a run, with its ``config`` and ``progress``.
+        saved: the complete state of a run, with its ``config`` and ``progress``.
     """
+    saved = _with_split_projections(model, saved)
     model.load_state_dict(saved["model"])
     mine = trained.state_dict()
-    shares = {name: _share(weight, mine.get(name)) for name, weight in saved["model"].items()}
-    trained.load_state_dict(shares)
+    shards = {name: _shard_of(weight, mine.get(name)) for name, weight in saved["model"].items()}
+    trained.load_state_dict(shards)
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     moments = {
-        i: {name: _share(value, parameters[i]) for name, value in values.items()}
+        i: {name: _shard_of(value, parameters[i]) for name, value in values.items()}
         for i, values in saved["optimizer"]["state"].items()
     }
     optimizer.load_state_dict(saved["optimizer"] | dict(state=moments))
     if accelerator.scaler:
         accelerator.scaler.load_state_dict(saved["scaler"])
     rank, streams = accelerator.process_index, saved["random"]
-    if rank < max(1, len(streams)):  # the first must have one
+    if rank < max(1, len(streams)):  # the first process must have a stream
         set_random_state(streams[rank], accelerator.device)
-    else:  # there were fewer processes: a stream that none of them has drawn from
+    else:  # there were fewer processes: start a stream that none of them has used
         set_seed(saved["config"]["seed"] + saved["progress"]["step"], device_specific=True)
 
 
-def _share(whole: Any, like: Any) -> Any:
-    """This process's share of a tensor that is shared out; anything else as it is."""
-    if not is_shared_out(like) or whole.shape != like.shape:  # such as the count of steps
+def _shard_of(whole: Any, like: Any) -> Any:
+    """This process's shard of a tensor, if ``like`` is sharded; anything else unchanged."""
+    if not is_sharded(like) or whole.shape != like.shape:  # such as the count of steps
         return whole
     from torch.distributed.tensor import distribute_tensor
 
     mesh, placements = like.device_mesh, like.placements
     return distribute_tensor(whole.to(like.device), mesh, placements, src_data_rank=None)
+
+
+def _with_split_projections(model: nn.Module, saved: dict[str, Any]) -> dict[str, Any]:
+    """Convert the state of an earlier version, which had one matrix for W^Q, W^K and W^V."""
+    if not any("in_projection" in name for name in saved["model"]):
+        return saved
+    assert isinstance(model, TranslationModel)
+    old = dict(zip(saved["model"], saved["optimizer"]["state"].values(), strict=True))
+    moments = {
+        moment: model.split_fused({name: values[moment] for name, values in old.items()})
+        for moment in ("exp_avg", "exp_avg_sq")
+    }
+    step = saved["optimizer"]["state"][0]["step"]
+    names = [name for name, _ in model.named_parameters()]
+    adam = {
+        i: dict(step=step.clone(), **{moment: moments[moment][name] for moment in moments})
+        for i, name in enumerate(names)
+    }
+    (group,) = saved["optimizer"]["param_groups"]
+    optimizer = dict(state=adam, param_groups=[group | dict(params=list(adam))])
+    return saved | dict(model=model.split_fused(saved["model"]), optimizer=optimizer)

@@ -1,4 +1,4 @@
-"""The batches of each step, epoch after epoch, shared out among the processes.
+"""The batches of each step, epoch after epoch, distributed to the processes.
 
 Paper: section 5.1
 """
@@ -18,10 +18,8 @@ class StepBatches(NamedTuple):
     Args:
         batches: of this process.
         epoch: of the next step's first batch.
-        position: batches of that epoch, of all processes, that are used by then.
-        target_tokens: real labels of the whole step, those of the other processes included.
-
-    Paper: section 5.1
+        position: batches of that epoch, of all processes, used by then.
+        target_tokens: real labels of the whole step, over all processes.
     """
 
     batches: list[Batch]
@@ -38,24 +36,19 @@ def step_batches(
     epoch: int = 0,
     position: int = 0,
 ) -> Iterator[StepBatches]:
-    """Yield, for ever, this process's batches of one step and where the next step begins.
+    """Yield this process's batches of one step after another, without end.
 
-    Processes take turns in the one plan that all of them know, so one process that accumulates
-    twice sees what two processes see together, and none has to ask another how many tokens that
-    one has. A step may reach into the next epoch.
+    All processes follow the same plan and take turns in it. So one process that accumulates twice
+    sees the batches of two processes together, and each process can count the tokens of all others
+    without communication. A step may reach into the next epoch.
 
     Args:
         batches: plans the epochs.
-        accumulate: batches of a step for each process.
+        accumulate: batches per step and process.
         rank: number of this process, from 0.
         processes: how many there are.
         epoch: where to begin.
         position: batches of that epoch, of all processes, that earlier steps have used.
-
-    Returns:
-        An iterator over the steps.
-
-    Paper: section 5.1
     """
     plan = batches.epoch(epoch)
     while True:
@@ -73,20 +66,15 @@ def step_batches(
 
 
 def send(batch: Batch, device: torch.device) -> Batch:
-    """Copy a batch to a device without waiting until it is there.
+    """Start copying a batch from the CPU to a device, without waiting for the copy.
 
-    A GPU fetches it by itself, but only from memory that stays where it is: hence a copy to such
-    memory first, which PyTorch keeps for the batches to come.
-
-    Args:
-        batch: on the CPU.
-        device: where to.
+    A GPU copies asynchronously only from pinned memory, which PyTorch reuses for later batches.
     """
     if device.type == "cuda":
-        fixed: dict[str, Any] = {
+        pinned: dict[str, Any] = {
             name: value.pin_memory()
             for name, value in vars(batch).items()
             if torch.is_tensor(value)
         }
-        batch = replace(batch, **fixed)
+        batch = replace(batch, **pinned)
     return batch.to(device, non_blocking=True)

@@ -1,4 +1,4 @@
-"""The training loop: batches, loss, gradients, steps; and nothing lost when it stops.
+"""The training loop: batches, loss, gradients, steps, checkpoints.
 
 Paper: sections 5.1 to 5.4
 """
@@ -15,42 +15,40 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from accelerate.utils import gather_object, set_seed
-from tqdm import tqdm
+from filelock import FileLock
+from tqdm.auto import tqdm
 
+from transformer import fast
 from transformer.data.batching import Batch, TokenBatches
-from transformer.model.interface import TranslationModel
+from transformer.data.progress import in_live_notebook
+from transformer.model.base import TranslationModel
 from transformer.model.transformer import Transformer
 from transformer.training import run_folder, state
-from transformer.training.agreement import SharedStop
 from transformer.training.checkpoint import remove_unfinished, save_weights
-from transformer.training.config import TrainingConfig
+from transformer.training.config import TrainingConfig, require_precision
 from transformer.training.curve import Curve
-from transformer.training.finite import require_finite
-from transformer.training.interrupt import Interruption
-from transformer.training.loss import TranslationLoss
-from transformer.training.perplexity import perplexity
-from transformer.training.precision import require_precision
-from transformer.training.progress import counting
+from transformer.training.loss import TranslationLoss, perplexity
 from transformer.training.schedule import learning_rate
+from transformer.training.stopping import Interruption, SharedStop, require_finite
 from transformer.training.stream import send, step_batches
 
 
 class Trainer:
-    """Trains a model on batches of token ids.
+    """Train a model on batches of token ids.
 
-    Works on any device and in any number of processes, on one machine or several: Accelerate moves
-    the tensors, wraps the model and scales the loss where half precision asks for it. The loss of a
-    step is the mean over all real target tokens of the step, over all its batches and processes, so
-    that accumulating gradients or adding processes changes speed and nothing else. A run may go on
-    with another number of processes, if ``accumulate`` changes with it so that a step takes as many
-    batches as before; dropout then draws other numbers. Between two lines of the curve nothing
-    waits for the device, which always has work; several processes do so about once a second.
+    Runs on any device and in any number of processes, on one machine or several: Accelerate moves
+    the tensors, wraps the model and scales the loss for half precision. The loss of a step is the
+    mean over all real target tokens in all batches and processes of the step, so that accumulating
+    gradients or adding processes changes only the speed. A run may resume with another number of
+    processes if ``accumulate`` changes so that a step takes as many batches as before; dropout then
+    draws other numbers. Between two lines of the curve the host never blocks on the device, except
+    that several processes synchronise about once per second.
 
-    ``folder`` receives ``state.pt`` (all that a resumed run needs) and the state before it,
+    ``folder`` receives ``state.pt`` (everything that a resumed run needs) and the previous state,
     ``checkpoints/`` (weights of the last few checkpoints and of the best) and ``curve.jsonl``. If
-    it holds a state of the same configuration, training goes on from there, and ends in the same
-    weights as a run that was never interrupted. It belongs to one run at a time,
-    and all processes of that run must see it: on several machines, a shared folder.
+    it holds a state of the same configuration, training resumes from there, and ends with the same
+    weights as an uninterrupted run. Only one run at a time may use it, and all processes of that
+    run must see it: with several machines, it must be a shared folder.
 
     Args:
         model: a model with ``encode``, ``decoder_states``, ``output_weight`` and ``config``.
@@ -60,13 +58,12 @@ class Trainer:
         validation: pairs for the perplexity; None leaves it out.
         score: called with the model at each validation; returns further numbers, such as BLEU.
         tensorboard: also write the curve for TensorBoard.
-        progress: show a progress bar; None shows it on a terminal, and in a notebook that a person
-            runs.
+        progress: show a progress bar; None shows it on a terminal and in a live notebook.
 
     Raises:
         ValueError: if ``folder`` holds a run of another configuration or only damaged states, or
-            if "fp16" is asked for on a CPU or for shared-out weights.
-        OSError: if ``folder`` cannot be written, or another process trains in it.
+            if "fp16" is requested on a CPU or for sharded weights.
+        OSError: if ``folder`` cannot be written, or another process is training in it.
 
     Paper: sections 5.1 to 5.4
     """
@@ -82,7 +79,7 @@ class Trainer:
         tensorboard: bool = False,
         progress: bool | None = None,
     ):
-        # Accelerate keeps the first precision of a process; a notebook may want several.
+        # Accelerate fixes the precision of a process; it has no public way to change it again.
         AcceleratorState._reset_state()
         precision = "no" if config.precision == "fp32" else config.precision
         self.accelerator = Accelerator(mixed_precision=precision)
@@ -99,13 +96,15 @@ class Trainer:
         self.stopped_by: int | None = None  # the signal that ended training early, if one did
 
         model.to(self.accelerator.device)
+        if config.fast and not config.compile and self.accelerator.device.type == "cpu":
+            fast.enable(model)
         if isinstance(model, Transformer):
             model.checkpoint_activations = config.checkpoint_activations
         self.sharded = config.shard and self.accelerator.num_processes > 1
         if self.sharded and precision == "fp16":
-            raise ValueError('precision "fp16" cannot be shared out; use "bf16" or "fp32"')
-        # Shared-out weights translate nothing by themselves: ``model`` stays whole, and receives
-        # the weights of ``trained`` in the main process when they are looked at or saved.
+            raise ValueError('precision "fp16" cannot be sharded; use "bf16" or "fp32"')
+        # A shard cannot translate: ``model`` stays whole, and receives the weights of ``trained``
+        # in the main process when they are validated or saved.
         self.trained = copy.deepcopy(model) if self.sharded else model
         if config.compile:
             for layer in state.layers_of(self.trained):
@@ -122,9 +121,9 @@ class Trainer:
         )
         self.loss = loss if self.sharded else self.accelerator.prepare(loss)
         self.optimizer = self.accelerator.prepare(optimizer)
-        # Dropout differs from process to process, the initial weights must not: they exist already.
+        # Dropout differs between processes; the initial weights are equal and exist already.
         set_seed(config.seed, device_specific=True)
-        # Before anything is read or removed: it may be another's, who is writing it.
+        # Before anything is read or removed: another process may be writing there.
         self.claim = self._claim_folder()
         self._resume()
         self.curve = None
@@ -142,18 +141,18 @@ class Trainer:
             True when done, False when Ctrl-C or SIGTERM ended it early, with its state saved.
 
         Raises:
-            NonFiniteLossError: if the loss stops being a number.
-            OSError: if a checkpoint cannot be written; the one before it is still there.
+            NonFiniteLossError: if loss or weights become infinite or NaN.
+            OSError: if a checkpoint cannot be written; the previous one stays.
 
         Paper: sections 5.1 to 5.4
         """
         config, accelerator = self.config, self.accelerator
-        hide = None if self.progress is None else not self.progress
+        show = self.progress if self.progress is not None else (in_live_notebook() or None)
         bar = tqdm(
             total=config.max_steps,
             initial=self.step,
             unit="step",
-            disable=hide if accelerator.is_main_process else True,
+            disable=not accelerator.is_main_process or (None if show is None else not show),
             dynamic_ncols=True,
         )
         rank, processes = accelerator.process_index, accelerator.num_processes
@@ -163,12 +162,7 @@ class Trainer:
         losses: list[torch.Tensor] = []  # of the steps since the last line of the curve
         tokens, started, self.saved_at = 0, time.perf_counter(), self.step
         self.loss.train()
-        with (
-            bar,
-            Interruption() as interruption,
-            self._claimed_folder(),
-            counting(config.max_steps - self.step, hide=self.progress is not None) as advance,
-        ):
+        with bar, Interruption() as interruption, self._claimed_folder():
             shared_stop = SharedStop(accelerator, interruption, self.step)
             while self.step < config.max_steps:
                 group, self.epoch, self.position, count = next(stream)
@@ -176,7 +170,6 @@ class Trainer:
                 tokens += count
                 self.step += 1
                 bar.update()
-                advance()
                 last = self.step == config.max_steps
                 validate = last or self.step % config.validate_every == 0
                 save = last or self.step % config.save_every == 0
@@ -184,7 +177,7 @@ class Trainer:
                 stop = shared_stop.requested(self.step, waiting=line)
                 if line or stop:
                     mean = self._mean_loss(losses)
-                    seconds = max(time.perf_counter() - started, 1e-9)  # of a clock that stands
+                    seconds = max(time.perf_counter() - started, 1e-9)  # avoids division by 0
                     self.tokens, self.seconds = self.tokens + tokens, self.seconds + seconds
                     self._log(
                         loss=mean,
@@ -205,14 +198,14 @@ class Trainer:
         return True
 
     def _train_step(self, group: list[Batch], count: int) -> torch.Tensor:
-        """Take one optimiser step on this process's share of the batches of a step.
+        """Take one optimiser step.
 
         Args:
-            group: the share.
+            group: this process's batches of the step.
             count: real target tokens of the whole step.
 
         Returns:
-            The share's part of the mean loss, still on its way.
+            Their part of the mean loss, on the device, which may still be computing it.
         """
         accelerator, config = self.accelerator, self.config
         d_model, factor = self.model.config.d_model, config.learning_rate_factor
@@ -223,11 +216,11 @@ class Trainer:
         total = torch.zeros((), device=accelerator.device)
         for i, batch in enumerate(group):
             batch = send(batch, accelerator.device)
-            # Gradients travel between processes once a step, with the last batch.
+            # Gradients are exchanged once per step, with the last batch.
             with accelerator.no_sync(self.loss) if i + 1 < len(group) else nullcontext():
                 with accelerator.autocast():
                     loss, _ = self.loss(batch.source, batch.target_input, batch.labels, batch.rows)
-                # Data-parallel gradients are averaged over the processes; we want their sum.
+                # Data-parallel gradients are averaged over the processes, but the sum is needed.
                 accelerator.backward(loss * (accelerator.num_processes / count))
             total += loss.detach()
         if config.clip_norm is not None:
@@ -236,9 +229,9 @@ class Trainer:
         self.optimizer.zero_grad()
         return total / count
 
-    # ------------------------------------------------------------------ looking after the run
+    # ------------------------------------------------------------------ validation, checkpoints
 
-    def _claim_folder(self) -> run_folder.FolderClaim | None:
+    def _claim_folder(self) -> FileLock | None:
         main = self.accelerator.is_main_process
         return run_folder.claim_folder(self.folder) if main else None
 
@@ -251,7 +244,7 @@ class Trainer:
             self.claim = None
 
     def _mean_loss(self, losses: list[torch.Tensor]) -> float:
-        """Empty the list into its mean; a loss that is no number ends the run."""
+        """Return the mean and empty the list; raise if a number is not finite."""
         values = self.accelerator.reduce(torch.stack(losses), "sum").tolist()
         losses.clear()
         saved = f"the last good checkpoint is step {self.saved_at} in {self.folder}"
@@ -260,7 +253,7 @@ class Trainer:
         return sum(values) / len(values)
 
     def _anywhere(self, flag: bool) -> bool:
-        """Whether something holds in any process; each has to call this."""
+        """Say whether a condition holds in any process; each must call this."""
         flags = torch.tensor(float(flag), device=self.accelerator.device)
         return bool(self.accelerator.reduce(flags, "sum"))
 
@@ -322,7 +315,7 @@ class Trainer:
         except (AttributeError, LookupError, RuntimeError, TypeError) as error:
             reason = " ".join(str(error).split())[:120]
             raise ValueError(f"{file} is not the state of a run: {reason}") from None
-        self.accelerator.wait_for_everyone()  # to have read it
+        self.accelerator.wait_for_everyone()  # until it has read the file
         if self.accelerator.is_main_process:
             run_folder.settle_on(file)
 

@@ -2,30 +2,13 @@ import os
 
 import pytest
 
-from transformer.data.corpora import corpus_from_files, corpus_names, load_corpus
-from transformer.data.corpora.local import EMBEDDED, cache_directory, find_file
+from transformer.data.corpora import corpus_from_files, load_corpus
+from transformer.data.corpora.local import EMBEDDED, find_file
 
 
-def test_names():
-    names = corpus_names()
-    for name in ("tatoeba-en-de", "multi30k-de-en", "wmt14-en-fr", "tatoeba-en-fr"):
-        assert name in names
-    assert len(names) == len(set(names))
-
-
-@pytest.mark.parametrize(
-    ("name", "closest"),
-    [
-        ("tatoeba-en-es", "tatoeba-en-"),
-        ("multi30k_en_fr", "multi30k-en-fr"),
-        ("wmt14-ende", "wmt14-en-de"),
-        ("", ""),
-    ],
-)
-def test_unknown_name(name, closest):
-    with pytest.raises(ValueError, match=f"unknown corpus '{name}'; did you mean '{closest}") as e:
-        load_corpus(name)
-    assert all(known in str(e.value) for known in corpus_names())
+def test_unknown_name():
+    with pytest.raises(ValueError, match="unknown corpus 'multi30k_en_fr'; .*'multi30k-en-fr'"):
+        load_corpus("multi30k_en_fr")
 
 
 def test_data_directory_must_exist(tmp_path, monkeypatch):
@@ -53,11 +36,6 @@ def test_own_files_come_before_those_of_the_package(write_lines, tmp_path):
     assert find_file("deu.txt.gz", "tatoeba-en-de", tmp_path) == packaged
     own = write_lines("tatoeba-en-de/deu.txt", ["Hi.\tHallo!"])
     assert find_file("deu.txt.gz", "tatoeba-en-de", tmp_path) == own
-
-
-def test_cache_directory_without_setting(monkeypatch):
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache_directory().parts[-2:] == (".cache", "transformer-book")
 
 
 @pytest.fixture
@@ -89,11 +67,6 @@ def test_own_validation_and_test_files(own_files, write_lines):
     assert "test" in corpus_from_files(own_files, test=files("test")).splits
 
 
-def test_one_pair_is_too_few_to_hold_some_out(write_lines):
-    with pytest.raises(ValueError, match="train split would be empty"):
-        corpus_from_files((write_lines("a.en", ["a"]), write_lines("a.de", ["b"])))
-
-
 REAL_DATA = os.environ.get("TRANSFORMER_DATA_DIR")
 
 
@@ -103,10 +76,7 @@ REAL_DATA = os.environ.get("TRANSFORMER_DATA_DIR")
     [
         ("tatoeba-en-fr", (149_654, 2_002, 2_000)),
         ("multi30k-en-de", (29_000, 1_014, 1_000)),
-        ("multi30k-en-fr", (29_000, 1_014, 1_000)),
-        ("multi30k-de-en", (29_000, 1_014, 1_000)),
         ("wmt-newstest-en-de", (None, 3_000, 3_003)),
-        ("wmt-newstest-en-fr", (None, 3_000, 3_003)),
         ("mixture-en-de", (200_378, 3_000, 3_003)),
         ("mixture-fr-en", (194_203, 3_000, 3_003)),
     ],

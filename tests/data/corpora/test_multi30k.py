@@ -12,7 +12,7 @@ SIZES = {"train": 5, "validation": 2, "test": 3, "test2017": 2, "mscoco": 1}
 
 @pytest.fixture
 def tiny_files(write_lines, monkeypatch):
-    """Generated files in place of the corpus, with their checksums in place of its."""
+    """Small generated files instead of the corpus, with their checksums."""
     sums = {}
     for split, stem in multi30k.SPLITS.items():
         for language in ("en", "de", "fr"):
@@ -37,9 +37,6 @@ def test_splits_from_a_data_directory(tiny_files, monkeypatch, pair):
     source, target = pair.split("-")
     assert {name: len(split) for name, split in corpus.splits.items()} == SIZES
     assert list(corpus.test)[2] == (f"test {source} 2", f"test {target} 2")
-    # The folder itself may be named too, and by the environment variable.
-    monkeypatch.setenv("TRANSFORMER_DATA_DIR", str(tiny_files / "multi30k-task1"))
-    assert load_corpus(f"multi30k-{pair}").checksum == corpus.checksum
 
 
 def test_other_file_under_the_name_is_refused(tiny_files, write_lines):
@@ -84,9 +81,3 @@ def test_without_a_network_one_line_says_what_to_do(monkeypatch):
         r"cannot download train\.en\.gz: .*refused.*; .*data_dir.*", str(info.value)
     )
     assert "TRANSFORMER_DATA_DIR" in str(info.value)
-
-
-def test_sources_and_checksums_are_complete():
-    assert len(multi30k.SHA256) == len(multi30k.SPLITS) * 3
-    assert len({source.split("/")[2] for source in multi30k.SOURCES}) >= 2
-    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in multi30k.SHA256.values())

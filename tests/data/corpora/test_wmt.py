@@ -1,5 +1,6 @@
 import sys
 import types
+from unittest.mock import Mock
 
 import pytest
 
@@ -52,10 +53,7 @@ def test_without_datasets(monkeypatch):
 
 
 def test_without_a_network(fake_datasets):
-    def offline(*_, **__):
-        raise ConnectionError("Couldn't reach\nthe Hub")
-
-    fake_datasets[0].load_dataset = offline
+    fake_datasets[0].load_dataset = Mock(side_effect=ConnectionError("Couldn't reach\nthe Hub"))
     with pytest.raises(DownloadError, match="wmt14-en-de: Couldn't reach the Hub; .*data_dir"):
         load_corpus("wmt14-en-de")
 

@@ -1,4 +1,4 @@
-"""Forms of occupations: looked up as whole words, counted where the English names them."""
+"""Forms of occupations are matched as whole words and counted by the English hint."""
 
 import numpy as np
 import pytest

@@ -1,20 +1,17 @@
-"""The tasks of the chapter beyond translation: what their programs promise."""
-
-import builtins
+"""The tasks of the chapter beyond translation."""
 
 import numpy as np
 import pytest
 import torch
 
 from transformer.lab.beyond import digits, headlines, reviews, runoff
+from transformer.lab.beyond.encoder_model import train_by_rows
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 
-# ------------------------------------------------------------------ reviews
-
 
 def verdict(text):
-    """The rule of the reviews, written down once more from the other side."""
+    """The sentiment of a review, derived from its text."""
     words = text.split(" but ")[-1].split()
     sign = 1 if words[-1] in reviews.GOOD else -1
     turned = any(word in ("not", "never", "anything") for word in words)
@@ -48,19 +45,13 @@ def test_reviews_of_another_part_are_left_out_and_seeds_repeat():
     assert len(other) == 300 and not texts & {r.text for r in other}
 
 
-@pytest.mark.parametrize("kinds", [{"ironic": 1.0}, {"plain": 0.5}, {"plain": 2, "negated": -1}])
-def test_kinds_must_be_known_and_a_whole(kinds):
+@pytest.mark.parametrize("kinds", [{"ironic": 1.0}, {"plain": 0.5}])
+def test_kinds_must_be_known_and_sum_to_1(kinds):
     with pytest.raises(ValueError, match="kinds must"):
         reviews.make_reviews(1, 0, kinds)
 
 
-def test_word_ids():
-    words = reviews.WordIds(["b a", "a c"])
-    assert len(words) == 7 and words.encode("a b zebra") == [4, 5, 3]
-    assert words.decode([1, 4, 6, 2, 0]) == "a c"
-
-
-def test_a_bag_of_words_sees_no_order_and_a_bag_of_pairs_does():
+def test_a_bag_of_words_ignores_the_order_and_a_bag_of_pairs_does_not():
     ids, turned = torch.tensor([[4, 5, 6, 0]]), torch.tensor([[6, 5, 4, 0]])
     for runs, equal in ((1, True), (2, False)):
         torch.manual_seed(0)
@@ -70,11 +61,6 @@ def test_a_bag_of_words_sees_no_order_and_a_bag_of_pairs_does():
         torch.testing.assert_close(bag(ids), bag(torch.tensor([[4, 5, 6, 0, 0, 0]])))
     expected = bag.weights.weight[[4, 5, 6, 8 + 4 * 8 + 5, 8 + 5 * 8 + 6]].sum() + bag.bias
     torch.testing.assert_close(bag(ids)[0], expected)
-    with pytest.raises(ValueError, match="runs must be 1 or 2, got 3"):
-        reviews.BagOfWords(8, 3)
-
-
-# ------------------------------------------------------------------ headlines
 
 
 def test_the_headline_is_today_s_event_whatever_the_voice():
@@ -95,12 +81,6 @@ def test_the_headline_is_today_s_event_whatever_the_voice():
     assert voices == {True, False} and places == {0, 1}
 
 
-def test_new_names_are_in_no_training_report():
-    new = headlines.make_reports(100, 1, headlines.NEW_PEOPLE, headlines.NEW_PLACES)
-    old = set(" ".join(headlines.make_reports(500, 0).source).split())
-    assert all(headline.split()[0] not in old for headline in new.target)
-
-
 @pytest.mark.parametrize(
     ("summary", "reference", "score"),
     [
@@ -108,8 +88,6 @@ def test_new_names_are_in_no_training_report():
         ("a a", "a b", 0.5),
         ("c", "a", 0.0),
         ("a a b", "a a", 0.8),
-        ("", "", 0.0),
-        ("a b c", "a", 0.5),
     ],
 )
 def test_rouge_counts_each_word_as_often_as_both_have_it(summary, reference, score):
@@ -117,8 +95,6 @@ def test_rouge_counts_each_word_as_often_as_both_have_it(summary, reference, sco
 
 
 def test_a_summariser_learns_its_reports_by_heart():
-    from transformer.lab.beyond.encoder_model import train_by_rows
-
     news = headlines.make_reports(4, seed=0)
     words = reviews.WordIds([*news.source, *news.target])
     torch.manual_seed(0)
@@ -132,11 +108,8 @@ def test_a_summariser_learns_its_reports_by_heart():
     assert writer(news.source) == news.target
 
 
-# ------------------------------------------------------------------ the river
-
-
 def test_water_is_neither_made_nor_lost():
-    """What flows is at most what fell and what lay in the stores before."""
+    """The flow is at most the rain plus the initial content of the stores."""
     rain = runoff.draw_rain(3000, np.random.default_rng(0))
     flow = runoff.run_off(rain)
     assert (flow >= 0).all() and 60 + 40 < flow.sum() < rain.sum() + 100
@@ -147,22 +120,6 @@ def test_a_linear_reservoir_drains_by_its_share():
     flow = runoff.run_off(np.zeros(50), c)
     np.testing.assert_allclose(flow[1:] / flow[:-1], 1 - 1 / 20)
     assert flow[0] == 40 / 20
-
-
-def test_a_full_soil_lets_more_through():
-    dry, wet = np.zeros(60), np.zeros(60)
-    dry[50] = wet[50] = 20.0
-    wet[20:40] = 15.0
-    extra = [runoff.run_off(r)[50] - runoff.run_off(np.where(np.arange(60) < 50, r, 0))[50]
-             for r in (dry, wet)]  # fmt: skip
-    assert extra[1] > 2 * extra[0] > 0
-
-
-def test_rain_has_seasons_and_spells():
-    rain = runoff.draw_rain(40 * runoff.YEAR, np.random.default_rng(0))
-    wet, year = rain > 0, np.arange(len(rain)) % runoff.YEAR
-    assert wet[(year < 40)].mean() > wet[(year > 160) & (year < 200)].mean() + 0.1
-    assert wet[1:][wet[:-1]].mean() > wet[1:][~wet[:-1]].mean() + 0.2
 
 
 def test_windows_hold_the_days_before_and_ask_for_those_after():
@@ -192,15 +149,6 @@ def test_efficiency():
     assert runoff.efficiency(truth + 10, truth).max() < 0  # a bias is not forgiven
 
 
-def test_a_silent_network_forecasts_today():
-    found = runoff.cut_windows(runoff.make_river(1, seed=0), 6, 3)
-    gru = runoff.DailyGRU(5, 4)
-    torch.nn.init.zeros_(gru.answer.weight)
-    torch.nn.init.zeros_(gru.answer.bias)
-    forecast = runoff.Forecaster(gru, 3)(found.inputs) ** 2
-    torch.testing.assert_close(forecast, found.last[:, None].expand(-1, 3), rtol=1e-4, atol=1e-5)
-
-
 def test_the_linear_forecast_finds_a_linear_rule():
     river = runoff.make_river(2, seed=0)
     found = runoff.cut_windows(river, 5, 2)
@@ -209,9 +157,6 @@ def test_the_linear_forecast_finds_a_linear_rule():
     torch.testing.assert_close(
         runoff.linear_forecast(made, made), made.targets, rtol=1e-3, atol=1e-3
     )
-
-
-# ------------------------------------------------------------------ digits
 
 
 def test_patches_are_squares_row_by_row():
@@ -232,20 +177,3 @@ def test_digits_are_split_in_the_order_of_the_file():
     np.testing.assert_allclose(probe.images * 16, theirs.images[-97:])
     with pytest.raises(ValueError, match="test_size must be between 0 and 1797"):
         digits.load_digits(1797)
-
-
-def test_a_missing_library_is_named(monkeypatch):
-    real = builtins.__import__
-
-    def refuse(name, *rest, **more):
-        if name.startswith("sklearn"):
-            raise ModuleNotFoundError("none", name="sklearn")
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'transformer-book\[digits\]'"):
-        digits.load_digits()
-
-
-def test_the_convolutional_rival_answers_ten():
-    assert digits.SmallConvNet(2)(torch.rand(3, 8, 8)).shape == (3, 10)

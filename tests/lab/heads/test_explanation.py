@@ -1,4 +1,4 @@
-"""Ranks, what removal does, gradients, and looks from pronouns to a name."""
+"""Rank correlation, effects of removal, gradients, and attention from pronouns to a name."""
 
 import numpy as np
 import pytest
@@ -12,10 +12,8 @@ from transformer.lab.heads.explanation import (
     gradient_norms,
     mean_agreement,
     removal_effects,
-    total_variation,
 )
 from transformer.lab.table_3.rank_correlation import (
-    ranks,
     spearman,
     spearman_chance,
     spearman_interval,
@@ -24,34 +22,22 @@ from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 
 
-def test_ranks_share_ties():
-    assert ranks([3, 1, 3, 7]).tolist() == [2.5, 1, 2.5, 4]
-
-
 def test_spearman_by_hand():
     # Ranks 1..5 against 2, 1, 4, 3, 5: 1 - 6 * (1 + 1 + 1 + 1) / (5 * 24)
     assert spearman([10, 20, 30, 40, 50], [2.0, 1.0, 4.0, 3.0, 99.0]) == pytest.approx(0.8)
-    assert spearman([1, 2, 3], [-1.0, -2.0, -9.0]) == pytest.approx(-1)
+    assert spearman([3, 1, 3, 7], [2.5, 1, 2.5, 4]) == pytest.approx(1)  # ties share their rank
     assert np.isnan(spearman([1, 1, 1], [1, 2, 3]))
-    for x, y in (([1, 2], [1]), ([1], [1])):
-        with pytest.raises(ValueError, match="at least 2"):
-            spearman(x, y)
 
 
 def test_chance_and_interval():
     x = np.arange(30)
     noise = np.random.default_rng(0).normal(size=30)
-    assert spearman_chance(x, x + noise, 500) == pytest.approx(1 / 501)
     assert spearman_chance(x, -x, 500) == pytest.approx(1 / 501)  # in either direction
     assert spearman_chance(x, noise, 500) > 0.05
     # With four values, 2 of 24 orders are as strong as a perfect one.
     assert spearman_chance([1, 2, 3, 4], [1, 2, 3, 4], 4000) == pytest.approx(2 / 24, abs=0.02)
     low, high = spearman_interval(x, x + 10 * noise, 500)
     assert low < spearman(x, x + 10 * noise) < high and 0.05 < high - low < 1
-    narrow = spearman_interval(x, x + 10 * noise, 500, level=0.5)
-    assert low < narrow[0] < narrow[1] < high
-    with pytest.raises(ValueError, match="level"):
-        spearman_interval(x, x, level=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +50,6 @@ def model():
 SOURCE, TARGET = torch.tensor([[5, 6, 7, 2]]), torch.tensor([[1, 8, 9]])
 
 
-def test_total_variation():
-    p, q = (
-        torch.tensor([[1.0, 0, 0], [0.5, 0.5, 0]]),
-        torch.tensor([[0, 1.0, 0], [0.5, 0.25, 0.25]]),
-    )
-    assert total_variation(p, q).tolist() == [1.0, 0.25]
-
-
 def test_removal_is_what_a_hole_in_the_source_does(model):
     holed = SOURCE.clone()
     holed[0, 1] = 0
@@ -81,15 +59,10 @@ def test_removal_is_what_a_hole_in_the_source_does(model):
         "token": model(holed, TARGET).softmax(dim=-1)[0],
         "vector": model.decode(TARGET, memory, holed).softmax(dim=-1)[0],
     }
-    model.train()
-    try:
-        found = {what: removal_effects(model, SOURCE, TARGET, what) for what in without}
-        assert model.training
-    finally:
-        model.eval()
+    found = {what: removal_effects(model, SOURCE, TARGET, what) for what in without}
     for what, changed in without.items():
         assert found[what].shape == (3, 4)
-        torch.testing.assert_close(found[what][:, 1], total_variation(changed, whole))
+        torch.testing.assert_close(found[what][:, 1], (changed - whole).abs().sum(-1) / 2)
     assert (found["token"] - found["vector"]).abs().max() > 1e-4
     with pytest.raises((ValueError, TypeCheckError), match="removed"):
         removal_effects(model, SOURCE, TARGET, "word")
@@ -118,13 +91,11 @@ def test_agreement_is_a_mean_over_predictions():
     one = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
     other = np.array([[3.0, 5.0, 9.0], [3.0, 2.0, 1.0]])
     np.testing.assert_allclose(mean_agreement([one, one], [other, one]), [0.0, 1.0], atol=1e-12)
-    with pytest.raises(ValueError, match="same shape"):
-        mean_agreement([one], [other[:1]])
 
 
 def test_excess_is_taken_at_the_same_distance():
-    # Whoever stands one place behind looks with 0.8, whoever stands two behind with 0.2: pronouns
-    # look more at the name on the whole, and no more than others from the same place.
+    # Weight 0.8 from distance 1 and 0.2 from distance 2: pronouns attend more to the name on
+    # average, but not more than other words at the same distance.
     distance = np.array([1, 1, 1, 2, 2, 2, 3])
     is_pronoun = np.array([True, True, False, True, False, False, True])
     weights = np.where(distance == 1, 0.8, 0.2)[:, None, None]
@@ -134,8 +105,7 @@ def test_excess_is_taken_at_the_same_distance():
     more = weights + 0.1 * is_pronoun[:, None, None]
     looks = NameLooks(more, is_pronoun, distance, sentence)
     assert looks.excess() == pytest.approx(0.1)
-    draws = looks.excess_draws(30)
-    assert draws.shape == (30, 1, 1) and np.nanmax(np.abs(draws - 0.1)) < 1e-9
+    assert np.nanmax(np.abs(looks.excess_draws(30) - 0.1)) < 1e-9
 
 
 def test_looks_are_those_of_the_encoder():

@@ -1,4 +1,4 @@
-"""Roles are counted on the right keys, without padding, and against chance."""
+"""Roles are scored on the right keys, without padding, and against chance."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,9 @@ from transformer.lab.heads.roles import (
     roles_of,
     threshold,
 )
+from transformer.model.attention import AttentionWeights
 from transformer.model.config import TransformerConfig
-from transformer.model.transformer import AttentionMaps, Transformer
+from transformer.model.transformer import Transformer
 
 MARKS = [9]
 SOURCE = torch.tensor([[5, 6, 5, 9, 2], [7, 9, 2, 0, 0]])
@@ -33,50 +34,51 @@ def places(pattern):
     return [tuple(place) for place in pattern.nonzero().tolist()]
 
 
+def by_row(found, row):
+    return {role: [p[1:] for p in places(x) if p[0] == row] for role, x in found.items()}
+
+
 def test_patterns_of_the_encoder(model):
     visible, found = role_patterns("encoder", SOURCE, SOURCE, model, MARKS)
-    assert list(found) == ["itself", "previous", "next", "same word", "mark", "end"]
     assert visible[0].all() and visible[1].sum() == 9
-    in_second = {role: [p[1:] for p in places(x) if p[0] == 1] for role, x in found.items()}
-    assert in_second["previous"] == [(1, 0), (2, 1)]
-    assert in_second["next"] == [(0, 1), (1, 2)]
-    assert in_second["itself"] == [(0, 0), (1, 1), (2, 2)]
-    assert places(found["same word"]) == [(0, 0, 2), (0, 2, 0)]
-    assert in_second["mark"] == [(0, 1), (1, 1), (2, 1)]
-    assert in_second["end"] == [(0, 2), (1, 2), (2, 2)]
+    assert by_row(found, 1) == {
+        "itself": [(0, 0), (1, 1), (2, 2)],
+        "previous": [(1, 0), (2, 1)],
+        "next": [(0, 1), (1, 2)],
+        "same word": [],
+        "mark": [(0, 1), (1, 1), (2, 1)],
+        "end": [(0, 2), (1, 2), (2, 2)],
+    }
+    assert by_row(found, 0)["same word"] == [(0, 2), (2, 0)]
 
 
 def test_patterns_of_the_decoder_do_not_look_ahead(model):
     visible, found = role_patterns("decoder", INPUT, INPUT, model, MARKS)
-    assert list(found) == ["itself", "previous", "same word", "mark", "start"]
     assert visible.sum() == 10 + 3
-    assert places(found["same word"]) == [(0, 3, 1)]
-    assert places(found["mark"]) == [(0, 2, 2), (0, 3, 2)]
-    assert places(found["start"])[-2:] == [(1, 0, 0), (1, 1, 0)]
+    first = by_row(found, 0)
+    assert first["same word"] == [(3, 1)] and first["mark"] == [(2, 2), (3, 2)]
+    assert by_row(found, 1)["start"] == [(0, 0), (1, 0)]
 
 
 def test_patterns_of_cross_attention(model):
     links = [np.zeros((4, 3), bool), np.ones((2, 1), bool)]
     links[0][2, 0] = links[0][0, 2] = True
     visible, found = role_patterns("cross", INPUT, SOURCE, model, MARKS, links)
-    assert list(found) == ["same place", "translated", "just read", "mark", "end"]
     assert visible.sum() == 4 * 5 + 2 * 3
+    first = by_row(found, 0)
     # Row 0 writes the first token, row 1 has just read it.
-    assert places(found["translated"]) == [(0, 0, 2), (0, 2, 0), (1, 0, 0), (1, 0, 1)]
-    assert places(found["just read"]) == [(0, 1, 2), (0, 3, 0), (1, 1, 0), (1, 1, 1)]
-    assert places(found["same place"]) == [
-        (0, 0, 0), (0, 1, 1), (0, 2, 3), (0, 3, 4), (1, 0, 0), (1, 1, 2),
-    ]  # fmt: skip
+    assert first["translated"] == [(0, 2), (2, 0)] and first["just read"] == [(1, 2), (3, 0)]
+    assert first["same place"] == [(0, 0), (1, 1), (2, 3), (3, 4)]
     without = role_patterns("cross", INPUT, SOURCE, model, MARKS)[1]
     assert list(without) == ["same place", "mark", "end"]
 
 
 class Fixed(Transformer):
-    """A model with given maps: even ones, but for one head that looks back."""
+    """A model with fixed attention weights: uniform, except for one head that looks back."""
 
-    def attention_maps(self, source, target):
+    def attention_weights(self, source, target):
         sides = dict(encoder=(source, source), decoder=(target, target), cross=(target, source))
-        maps = AttentionMaps()
+        maps = AttentionWeights()
         for kind, (queries, keys) in sides.items():
             seen = (keys != 0)[:, None, None, :].expand(-1, 2, queries.size(1), -1).float()
             if kind == "decoder":
@@ -85,7 +87,9 @@ class Fixed(Transformer):
             if kind == "encoder":
                 layers[1] = layers[1].clone()
                 layers[1][:, 0] = torch.eye(keys.size(1)).roll(1, dims=0)
-            setattr(maps, kind, layers)
+            part = "cross_attention" if kind == "cross" else "self_attention"
+            stack = "encoder" if kind == "encoder" else "decoder"
+            maps |= {f"{stack}.{i}.{part}": layer for i, layer in enumerate(layers)}
         return maps
 
 
@@ -98,7 +102,7 @@ def test_scores_even_attention_and_counts(model):
     assert encoder.queries[encoder.roles.index("previous")] == 12
     expected = (4 / 5 + 2 / 3) / 6
     assert encoder.of("previous")[0, 0] == pytest.approx(expected)
-    for kind in scores.values():  # an even head gets what even attention gets, everywhere
+    for kind in scores.values():  # a uniform head has the scores of uniform attention
         np.testing.assert_allclose(kind.weight[:, 0, 1], kind.even, rtol=1e-6)
     assert decoder.even[0] == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 + 1 / 2) / 6)
     with pytest.raises(ValueError, match="role must be one of"):

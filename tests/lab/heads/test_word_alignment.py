@@ -1,11 +1,10 @@
-"""Aligners, error rates and the hand-aligned pairs; words made of tokens and back."""
+"""Aligners, error rates and hand-aligned pairs; words made of tokens and back."""
 
 import json
 
 import numpy as np
 import pytest
 import torch
-from jaxtyping import TypeCheckError
 
 from transformer.data.corpora import load_corpus
 from transformer.data.parallel import Split
@@ -23,7 +22,6 @@ from transformer.lab.heads.word_alignment import (
     WordAligner,
     aligned_both_ways,
     alignment_error_rate,
-    diagonal_links,
     hand_aligned,
 )
 from transformer.lab.recipe.simple_translators import words_of
@@ -43,20 +41,6 @@ def test_words_compete_for_each_other():
     table = aligner.probabilities(["the", "book"], ["buch"])
     assert table.shape == (1, 3) and table.sum() == pytest.approx(1)
     assert table[0].argmax() == 2 and table[0, 2] > 0.8
-
-
-def test_one_step_by_hand():
-    # One pair, no preference: each target word is shared out by the prior, none included.
-    aligner = WordAligner(Split(["a b"], ["x y"]), iterations=1, sharpness=0, none=0.2)
-    np.testing.assert_allclose(
-        aligner.probabilities(["a", "b"], ["x"]), [[0.2, 0.4, 0.4]], rtol=1e-9
-    )
-    # And with one, the nearer word gets more.
-    near = WordAligner(Split(["a b"], ["x y"]), iterations=1, sharpness=4)
-    assert near.align(["a", "b"], ["x", "y"]) == {(0, 0), (1, 1)}
-    expected = np.exp(-4 * 0.25), np.exp(-4 * 0.25)
-    wide = near._prior(2, 1)[0]
-    assert wide[1:] == pytest.approx(0.92 * np.array(expected) / sum(expected))
 
 
 def test_three_steps_as_in_the_textbook():
@@ -79,31 +63,21 @@ def test_three_steps_as_in_the_textbook():
     np.testing.assert_allclose(found, [np.array(shares) / sum(shares)])
 
 
-def test_the_diagonal_counts_when_words_do_not_tell():
+def test_positions_decide_between_equal_words_and_unknown_words_are_no_error():
     aligner = WordAligner(Split(["a a a", "b"], ["x x x", "y"]))
     assert aligner.align(["a", "a", "a"], ["x", "x", "x"]) == {(0, 0), (1, 1), (2, 2)}
-
-
-def test_unknown_words_and_empty_sides():
-    aligner = WordAligner(TEXT)
-    assert aligner.align([], ["das"]) == aligner.align(["the"], []) == frozenset()
+    assert aligner.align([], ["x"]) == aligner.align(["a"], []) == frozenset()
     table = aligner.probabilities(["zebra"], ["gnu"])
     assert np.isfinite(table).all() and table.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("change", [dict(iterations=0), dict(none=1.0), dict(sharpness=-1)])
-def test_wrong_numbers(change):
-    with pytest.raises(ValueError, match="must be at least"):
-        WordAligner(TEXT, **change)
-    with pytest.raises(ValueError, match="at least one pair"):
-        WordAligner(Split([], []))
+@pytest.mark.parametrize("change", [dict(iterations=0), dict(none=1.0), dict(pairs=Split([], []))])
+def test_wrong_arguments(change):
+    with pytest.raises(ValueError, match="must"):
+        WordAligner(**dict(pairs=TEXT) | change)
 
 
-def test_both_directions():
-    forward, backward = WordAligner(TEXT), WordAligner(TEXT.swapped())
-    (pair,) = aligned_both_ways([("a book", "ein Buch")], forward, backward)
-    assert pair.sure == {(0, 0), (1, 1)} <= pair.possible
-
+def test_links_of_both_directions_are_sure_and_those_of_one_possible():
     class Says(WordAligner):
         def __init__(self, *links):
             self.links = frozenset(links)
@@ -119,20 +93,14 @@ def test_error_rate():
     right = [AlignedPair("", "", frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (1, 1), (1, 2)}))]
     for links, expected in (
         ({(0, 0), (1, 1)}, 0.0),
-        ({(0, 0), (1, 1), (1, 2)}, 0.0),  # a possible link is no fault
-        ({(0, 0)}, 1 - 2 / 3),  # a missing one is
+        ({(0, 0), (1, 1), (1, 2)}, 0.0),  # a possible link is no error
+        ({(0, 0)}, 1 - 2 / 3),  # a missing one is an error
         ({(0, 0), (1, 1), (2, 2)}, 1 - 4 / 5),
         ({(5, 5)}, 1.0),
     ):
         assert alignment_error_rate([frozenset(links)], right) == pytest.approx(expected)
     with pytest.raises(ValueError, match="at least one link"):
         alignment_error_rate([], [])
-
-
-def test_the_diagonal():
-    assert diagonal_links(4, 2) == {(1, 0), (3, 1)}
-    assert diagonal_links(2, 4) == {(0, 0), (0, 1), (1, 2), (1, 3)}
-    assert diagonal_links(0, 2) == frozenset()
 
 
 def test_hand_aligned_pairs_are_whole_and_of_the_test_split():
@@ -142,25 +110,15 @@ def test_hand_aligned_pairs_are_whole_and_of_the_test_split():
     for pair in pairs:
         assert (pair.source, pair.target) in test
         assert pair.sure <= pair.possible
-        # Each sentence ends in a mark that is linked, and most words are linked surely.
+        # The final punctuation is linked, and most words have a sure link.
         last = len(words_of(pair.source)) - 1, len(words_of(pair.target)) - 1
         assert last in pair.sure
         assert len({i for i, _ in pair.sure}) > 0.6 * len(words_of(pair.source))
-    # What is surely linked is what it should be, for words that mean one thing.
-    right = {"he": "er", "and": "und", "tom": "tom", "money": "geld", "earth": "erde"}
-    seen = 0
-    for pair in pairs:
-        source, target = words_of(pair.source), words_of(pair.target)
-        for i, j in pair.sure:
-            if source[i] in right:
-                assert target[j] == right[source[i]]
-                seen += 1
-    assert seen > 8
 
 
 def test_damaged_hand_alignments(tmp_path):
     path = tmp_path / "pairs.json"
-    for sure, fault in (("0-5", "leads out"), ("0:0", "must be like"), ("-1-0", "must be like")):
+    for sure, fault in (("0-5", "leads out"), ("0:0", "must be like")):
         pair = dict(source="a b", target="x y", sure=sure, possible="")
         path.write_text(json.dumps(dict(pairs=[pair])))
         with pytest.raises(ValueError, match=fault):
@@ -172,16 +130,13 @@ def tokenizer():
     return Tokenizer.train(["der Bär schläft, der Bär!", "the bear sleeps, Tom's bear."], 270)
 
 
-def test_tokens_know_their_words(tokenizer):
-    text = "  Tom's Bär   schläft,  ÄÄ!"
-    words = token_words(tokenizer, text)
-    assert len(words) == len(tokenizer.encode(" ".join(text.split())))
-    assert words == sorted(words) and set(words) == set(range(len(words_of(text))))
-    spelled = ["" for _ in words_of(text)]
-    for token, word in zip(tokenizer.encode(" ".join(text.split())), words, strict=True):
-        piece = tokenizer.tokens([token])[0]
-        spelled[word] += piece.strip("▁").lower() if not piece.startswith("<0x") else ""
-    assert spelled[:1] == ["tom's"] and spelled[2:4] == ["schläft", ","] and spelled[5] == "!"
+def test_each_token_belongs_to_a_word(tokenizer):
+    text = "Tom's Bär schläft, Bär!"
+    words, ids = token_words(tokenizer, text), tokenizer.encode(text)
+    assert len(words) == len(ids) and words == sorted(words)
+    for number, word in enumerate(words_of(text)):
+        own = [token for token, at in zip(ids, words, strict=True) if at == number]
+        assert tokenizer.decode(own).strip().lower() == word
 
 
 def test_words_get_sums_and_means():
@@ -193,8 +148,6 @@ def test_words_get_sums_and_means():
     found = word_weights(weights, [0, 0, 1], [0, 1, 1], "has read")
     np.testing.assert_allclose(found, [[0.2, 0.75], [1.0, 0.0]])
     assert strongest_links(found) == {(1, 0), (0, 1)}
-    with pytest.raises((ValueError, TypeCheckError), match="row"):
-        word_weights(weights, [0], [0], "reads")
     with pytest.raises(ValueError, match="must cover"):
         word_weights(weights, [0, 1, 2, 3], [0, 1], "has read")
 

@@ -57,19 +57,15 @@ def test_additive_score_is_that_of_the_packages_additive_attention():
     torch.testing.assert_close(score(*projected).softmax(-1), weights)
 
 
-def test_mask_and_maps():
-    attention = ScoredAttention(MultiHeadAttention(8, 2), AdditiveScore(4))
-    x, maps = torch.randn(1, 3, 8), []
-    attention(x, mask=torch.tensor([True, True, False]), maps=maps)
-    assert maps[0].shape == (1, 2, 3, 3) and (maps[0][..., 2] == 0).all()
-
-
-def test_dropout_is_kept_and_only_for_training():
+def test_the_mask_is_applied_and_dropout_only_in_training():
     attention = ScoredAttention(MultiHeadAttention(8, 2, dropout=0.5), AdditiveScore(4))
-    x = torch.randn(1, 6, 8)
+    x, mask = torch.randn(1, 6, 8), torch.tensor([True] * 5 + [False])
     assert not torch.equal(attention(x), attention(x))
     attention.eval()
     assert torch.equal(attention(x), attention(x))
+    other = x.clone()
+    other[:, 5] += 1
+    torch.testing.assert_close(attention(other, mask=mask)[:, :5], attention(x, mask=mask)[:, :5])
 
 
 @torch.no_grad()
@@ -90,10 +86,10 @@ def test_decoding_with_a_cache_uses_the_new_score():
 def test_components_have_the_variance_that_was_asked_for(d_k, query_std):
     torch.manual_seed(0)
     attention = MultiHeadAttention(64, 1, d_k=d_k, d_v=64)
-    value = attention.in_projection.weight[2 * d_k :].clone()
+    value = attention.value_projection.weight.clone()
     draw_queries_and_keys(nn.ModuleList([attention]), query_std)
     x = torch.randn(1, 2000, 64)
     query, (key, _) = attention.project_query(x), attention.project_memory(x)
     assert query.std().item() == pytest.approx(query_std, rel=0.08)
     assert key.std().item() == pytest.approx(1.0, rel=0.08)
-    assert torch.equal(attention.in_projection.weight[2 * d_k :], value)
+    assert torch.equal(attention.value_projection.weight, value)

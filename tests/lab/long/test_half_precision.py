@@ -1,4 +1,4 @@
-"""The emulation rounds where autocast does, counts what it loses, and training shows it."""
+"""The emulation rounds where autocast does, counts its losses, and training shows them."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def gradient(model, context, factor=1.0):
 
 
 @pytest.mark.parametrize("dtype, factor", [(F16, 1.0), (F16, 2.0**-17), (B16, 1.0)])
-def test_it_loses_what_autocast_loses(dtype, factor):
+def test_it_loses_as_much_as_autocast(dtype, factor):
     torch.manual_seed(0)
     model = SegmentModel(8)
     exact = gradient(model, torch.autocast("cpu", enabled=False), factor)
@@ -50,24 +50,21 @@ def test_a_product_is_rounded_forward_and_backward_and_a_sum_is_not():
     assert mode.vanished == 0
 
 
-def test_it_counts_by_size_what_vanishes_and_what_overflows():
-    x = torch.ones(1, 4, requires_grad=True)
+@pytest.mark.parametrize(
+    "gradient, counts, lost",
+    [
+        # Counted where it leaves the product, and once more where it reaches x.
+        ([0.0, 2.0**-26, 1.5, 4.0], {-26: 1, 0: 2, 2: 2}, (1, 0)),
+        ([1e5], {16: 1}, (0, 1)),
+    ],
+)
+def test_gradients_are_counted_by_size(gradient, counts, lost):
+    x = torch.ones(1, len(gradient), requires_grad=True)
     with HalfPrecision(F16, count=True) as mode:
-        out = torch.matmul(x, torch.eye(4))
-    out.backward(torch.tensor([[0.0, 2.0**-26, 1.5, 4.0]]))
-    # Counted where it leaves the product, and what is left of it once more where it reaches x.
-    assert (mode.vanished, mode.overflowed) == (1, 0)
-    assert mode.sizes[-26 - LOWEST] == 1 and mode.sizes[0 - LOWEST] == 2
-    assert mode.sizes[2 - LOWEST] == 2 and int(mode.sizes.sum()) == 5
-    assert x.grad[0].tolist() == [0, 0, 1.5, 4]
-
-
-def test_what_is_too_large_becomes_infinite():
-    x = torch.ones(1, 1, requires_grad=True)
-    with HalfPrecision(F16, count=True) as mode:
-        out = torch.matmul(x, torch.eye(1))
-    out.backward(torch.tensor([[1e5]]))
-    assert x.grad.item() == torch.inf and (mode.vanished, mode.overflowed) == (0, 1)
+        out = torch.matmul(x, torch.eye(len(gradient)))
+    out.backward(torch.tensor([gradient]))
+    assert (mode.vanished, mode.overflowed) == lost
+    assert {i + LOWEST: n for i, n in enumerate(mode.sizes.tolist()) if n} == counts
 
 
 def test_training_in_large_steps_needs_the_scale():
@@ -76,29 +73,23 @@ def test_training_in_large_steps_needs_the_scale():
     scaled = train_in_half(F16, step_tokens=2**22, scale=2.0**16, steps=45).final
     assert scaled == pytest.approx(exact, rel=0.2)
     assert bare > 2.0 and exact < 1.3
-
-
-def test_the_size_of_the_step_changes_nothing_in_float32():
     one, other = (train_in_half(None, size, steps=10).losses for size in (0, 2**20))
-    assert one == pytest.approx(other, rel=1e-4)
+    assert one == pytest.approx(other, rel=1e-4)  # in float32 the size changes nothing
 
 
-def test_the_scale_backs_off_and_steps_are_left_out_where_it_is_too_large():
+def test_too_large_a_scale_backs_off_and_skips_steps():
     run = train_in_half(F16, scale=2.0**30, steps=20)
     assert 3 < run.skipped < 20 and run.scales[-1] == 2.0 ** (30 - run.skipped)
     first = run.losses[: run.skipped + 1]
-    assert max(first) - min(first) < 0.3  # nothing learned yet
+    assert max(first) - min(first) < 0.3  # no step was taken yet
 
 
 def test_lost_updates_by_hand():
     weights = torch.tensor([1.0, 1.0, 2.0**-10, 2.0**-10])
     assert lost_updates(weights, 1e-4, F16) == 0.5
     assert lost_updates(weights, 1e-2, F16) == 0
-    # Below 1 the next number is half as far as above: of two steps of equal length, one is lost.
+    # Below 1 numbers are twice as dense as above: of two steps of equal length, one is lost.
     assert lost_updates(torch.ones(2), 3e-4, F16) == 0.5
     assert lost_updates(weights, 1e-4, torch.float32) == 0
-
-
-def test_weights_without_a_master_copy_end_in_the_format():
     master, rounded = (train_in_half(B16, keep_master=k, steps=5).losses for k in (True, False))
     assert master[0] == rounded[0] and master[2:] != rounded[2:]

@@ -1,10 +1,9 @@
-"""Distances in the scores, a memory without gradient, and a task that needs both."""
+"""Scores by distance, a memory without gradient, and a task that needs both."""
 
 import pytest
 import torch
-from jaxtyping import TypeCheckError
 
-from transformer.lab.long.delayed_echo import NOTHING, Echo, echo_accuracy, train_echo
+from transformer.lab.long.delayed_echo import Echo, echo_accuracy, train_echo
 from transformer.lab.long.segment_recurrence import (
     RelativeAttention,
     SegmentModel,
@@ -76,8 +75,6 @@ def test_the_memory_has_its_length_and_no_gradient():
         _, memories = model(torch.randint(8, (2, length)), memories)
         assert not any(memory.requires_grad for memory in memories)
     assert [memory.shape for memory in memories] == [(2, 7, 32)] * 2
-    _, none = SegmentModel(8)(torch.randint(8, (2, 5)))
-    assert none[0].shape == (2, 0, 32)
 
 
 def test_a_pattern_hides_distances():
@@ -96,12 +93,6 @@ def test_no_layer_sees_ahead():
     assert not torch.allclose(before[:, 4], after[:, 4])
 
 
-def test_echo_by_hand():
-    tokens, labels = Echo(2, symbols=5).draw(3, 7, torch.Generator().manual_seed(0))
-    assert torch.equal(labels[:, 2:], tokens[:, :5]) and (labels[:, :2] == NOTHING).all()
-    assert tokens.min() >= 0 and tokens.max() < 5
-
-
 def test_an_echo_across_the_border_is_learned_with_a_memory_only():
     shares = {}
     for memory in (0, 8):
@@ -112,10 +103,3 @@ def test_an_echo_across_the_border_is_learned_with_a_memory_only():
         assert found[0].isnan() and len(found) == 8
         shares[memory] = float(found[2:].mean())
     assert shares[0] < 0.4 and shares[8] > 0.95
-
-
-def test_refuses_what_it_cannot_do():
-    with pytest.raises((ValueError, TypeCheckError), match="positions"):
-        SegmentModel(8, positions="learned")
-    with pytest.raises(ValueError, match="divisible"):
-        RelativeAttention(9, 2)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from transformer.baselines import ConvolutionalConfig, RecurrentConfig
+from transformer.baselines import RecurrentConfig
 from transformer.data.corpora.treebank import Treebank, read_trees
 from transformer.inference.decoding import Hypothesis
 from transformer.lab.parsing import parsers as parsing
@@ -19,7 +19,6 @@ from transformer.lab.parsing.study import (
 )
 from transformer.lab.parsing.tree_vocabulary import TreeVocabulary, word_class
 from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
 from transformer.training.config import TrainingConfig
 
 TREES = list(
@@ -78,19 +77,6 @@ def test_classes_of_words(word, expected):
     assert word_class(word) == expected
 
 
-def test_a_word_that_looks_like_a_class_is_no_duplicate():
-    trees = list(read_trees("(NP (N <a-ng>) (N running) (N <rare>))"))
-    vocabulary = TreeVocabulary.learn(trees, min_count=1)
-    assert len(set(vocabulary.inputs)) == len(vocabulary.inputs)
-
-
-def test_a_vocabulary_must_begin_with_the_special_tokens():
-    with pytest.raises(ValueError, match="begin"):
-        TreeVocabulary(["XX"], [])
-    with pytest.raises(ValueError, match="twice"):
-        TreeVocabulary(["<pad>", "<bos>", "<eos>", "XX", "XX"], [])
-
-
 def test_pairs_to_train_on(vocabulary):
     [unseen] = read_trees("(SINV (VP (VBP see)))")
     pairs = vocabulary.encode_trees([*TREES, unseen])
@@ -110,11 +96,6 @@ def test_logits_are_those_of_the_whole_model_for_brackets(config, vocabulary):
     torch.testing.assert_close(model(source, target)[..., : len(vocabulary.outputs)], found)
 
 
-def test_other_models_are_refused(vocabulary):
-    with pytest.raises(TypeError, match="RecurrentConfig"):
-        build_parser(ConvolutionalConfig(8), vocabulary)
-
-
 def test_the_search_is_that_of_section_6_3(vocabulary, monkeypatch):
     asked = []
 
@@ -132,11 +113,6 @@ def test_the_search_is_that_of_section_6_3(vocabulary, monkeypatch):
     ]
     assert [found.tree.words() for found in parses] == WORDS
     assert malformed_share(parses) == 100
-
-
-def test_a_sentence_without_words(vocabulary):
-    with pytest.raises(ValueError, match="number 1"):
-        parse(build_parser(CONFIGS[0], vocabulary), vocabulary, [["a"], []])
 
 
 @pytest.fixture(scope="module")
@@ -170,14 +146,6 @@ def test_five_trees_can_be_learned_by_heart(by_heart, vocabulary, name):
     assert outputs == [" ".join(to_brackets(tree)) for tree in TREES]
 
 
-def test_a_finished_run_gives_its_model_again(by_heart):
-    model, trainer, folder, recipe, text = by_heart["TransformerConfig"]
-    again, _ = train_parser(recipe, text, folder, progress=False)
-    for one, other in zip(model.parameters(), again.parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=0)
-    assert '"f1": 100' in (folder / "curve.jsonl").read_text()
-
-
 def test_scores_count_what_is_mended():
     trees = TREES[:2]
     right = " ".join(to_brackets(trees[1]))
@@ -201,9 +169,3 @@ def test_text_is_split_and_cut():
     parts = parts_to_score(text.test, max_words=25)
     assert [len(part) for part in parts.values()] == [15, 15, 3]
     assert all(len(tree.leaves()) == 30 for tree in parts["longer"])
-
-
-def test_a_parser_is_a_transformer(vocabulary):
-    model = build_parser(CONFIGS[0], vocabulary)
-    assert isinstance(model, Transformer)
-    assert model.num_parameters() == Transformer(model.config).num_parameters()

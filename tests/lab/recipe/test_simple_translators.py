@@ -1,9 +1,9 @@
-"""A dictionary made from pairs, and the nearest sentence: right where it can be said what is."""
+"""A dictionary made from pairs, and the nearest sentence."""
 
 import pytest
 
 from transformer.data.parallel import Split
-from transformer.lab.recipe.simple_translators import NearestSentence, WordByWord, words_of
+from transformer.lab.recipe.simple_translators import NearestSentence, WordByWord
 
 TRAIN = Split(
     ["the cat sees the dog.", "a cat sleeps.", "the dog sleeps.", "a bird sees a tree.",
@@ -14,17 +14,10 @@ TRAIN = Split(
 )  # fmt: skip
 
 
-def test_words_and_marks():
-    assert words_of("Don't go, Tom!") == ["don't", "go", ",", "tom", "!"]
-
-
-def test_a_word_gets_the_one_that_keeps_it_company():
+def test_word_by_word():
     dictionary = WordByWord(TRAIN).dictionary
     expected = dict(cat="Katze", dog="Hund", bird="Vogel", tree="Baum", sleeps="schläft")
     assert {word: dictionary[word] for word in expected} == expected
-
-
-def test_word_by_word_keeps_the_order_and_copies_what_it_does_not_know():
     assert WordByWord(TRAIN).translate(["sleeps tree, zebra!", ""]) == ["Schläft Baum, zebra!", ""]
 
 
@@ -34,13 +27,8 @@ def test_the_nearest_sentence_shares_the_rarest_words():
         "die Katze sieht den Hund.",
         "der Vogel schläft!",
     ]
-    assert nearest.find("a bird sleeps!") == 5
-    # Both have the word; in the second there is less that was not asked for.
+    # Two sentences have the word; the shorter one has fewer others.
     assert nearest.find("cat") == 1
-
-
-def test_a_sentence_finds_itself_and_an_unknown_one_finds_something():
-    nearest = NearestSentence(TRAIN)
     assert [nearest.find(text) for text in TRAIN.source] == list(range(len(TRAIN)))
     assert nearest.translate(["zebra", ""]) == [TRAIN.target[0]] * 2
 

@@ -1,14 +1,12 @@
-"""The small study of the recipe: what a run measures, and that its record is whole."""
+"""The small study of the recipe: its measurements and its record."""
 
 import json
 
 import pytest
-import record_recipe
 
 from transformer.data.corpora import load_corpus
 from transformer.inference.translator import Translator
 from transformer.lab.recipe.study import (
-    RECORD,
     SEEDS,
     SETTINGS,
     VARIANTS,
@@ -60,23 +58,8 @@ def test_a_run_measures_what_it_says(text):
             assert found["signatures"][score.name] == score.signature
 
 
-def test_the_first_pairs(text):
-    few = first_pairs(text.train, 7)
-    assert len(few) == len(few.target) == 7
-    assert [few.source[i] for i in range(7)] == [text.train.source[i] for i in range(7)]
-    assert few.target[6] == text.train.target[6]
-    assert len(first_pairs(text.train, 1000)) == 60
-
-
-def test_settings_differ_in_the_pairs_and_the_steps_only():
-    few, many = (SETTINGS[name].to_dict() for name in ("few pairs", "many pairs"))
-    assert few.pop("train_pairs") < many.pop("train_pairs")
-    assert few["training"].pop("max_steps") < many["training"].pop("max_steps")
-    assert few == many
-
-
 def covered(record: dict, values: dict) -> bool:
-    """Whether all that was recorded is still so; fields that are new since then do not matter."""
+    """Whether all recorded values still hold; fields added since then are ignored."""
     return all(
         covered(value, values[name]) if isinstance(value, dict) else values[name] == value
         for name, value in record.items()
@@ -90,42 +73,7 @@ def test_the_record_is_whole_and_of_these_settings():
     assert runs.keys() == planned and len(record["runs"]) == len(planned)
     for (setting, variant, _), run in runs.items():
         assert run["changes"] == VARIANTS[setting][variant]
-        assert 0 < run["last"]["accuracy"] < 1 < run["last"]["perplexity"] < 1000
     for name, preset in record["settings"].items():
         # As JSON, which has lists and no tuples.
         assert covered(preset, json.loads(json.dumps(SETTINGS[name].to_dict()))), name
-    corpus = load_corpus(record["corpus"]["name"])
-    assert record["corpus"]["sha256"] == corpus.checksum
-    assert not any(folder in RECORD.read_text() for folder in ("/home/", "/tmp/"))
-
-
-def test_a_recording_goes_on_where_it_was_stopped(corpus, tmp_path, monkeypatch, capsys):
-    called = []
-
-    def stub(preset, text):
-        called.append((preset.training.seed, preset.model.dropout, len(text.train)))
-        if len(called) == 3:
-            raise KeyboardInterrupt
-        return dict(last=dict(accuracy=0.5))
-
-    monkeypatch.setattr(record_recipe, "run_variant", stub)
-    monkeypatch.setattr(record_recipe, "SETTINGS", {"one": SHORT})
-    monkeypatch.setattr(record_recipe, "VARIANTS", {"one": {"a": {}, "b": dict(dropout=0.5)}})
-    monkeypatch.setattr(record_recipe, "SEEDS", (0, 1))
-    monkeypatch.setattr(record_recipe, "SPLIT", "test")
-    monkeypatch.setattr(record_recipe, "load_corpus", lambda name: corpus)
-    monkeypatch.setattr(record_recipe, "short_text", lambda *a, **k: short_text(*a, **k, longest=7))
-    path = tmp_path / "record.json"
-    monkeypatch.setattr("sys.argv", ["record_recipe.py", "--output", str(path)])
-    with pytest.raises(KeyboardInterrupt):
-        record_recipe.main()
-    assert len(recorded_study(path)["runs"]) == 2
-    record_recipe.main()
-    assert called == [(0, 0.1, 60), (0, 0.5, 60), (1, 0.1, 60), (1, 0.1, 60), (1, 0.5, 60)]
-    record = recorded_study(path)
-    assert [(run["variant"], run["seed"]) for run in record["runs"]] == [
-        ("a", 0), ("b", 0), ("a", 1), ("b", 1),
-    ]  # fmt: skip
-    assert record["runs"][3]["changes"] == dict(dropout=0.5)
-    assert record["corpus"]["sha256"] == corpus.checksum and record["environment"]
-    assert capsys.readouterr().out.count("s of CPU") == 4
+    assert record["corpus"]["sha256"] == load_corpus(record["corpus"]["name"]).checksum

@@ -1,4 +1,4 @@
-"""The search that is written down in full is the package's search."""
+"""The fully recorded search is the package's search."""
 
 import pytest
 import torch
@@ -59,11 +59,3 @@ def test_each_grows_from_a_living_beginning_and_is_ranked(recorded):
     for step in search.steps:
         worst = min(f.log_probability for f in step if f.fate == "alive")
         assert all(f.log_probability <= worst for f in step if f.fate == "dropped")
-
-
-def test_refusals(translator):
-    source = ids(translator, "Tom warned you.")
-    with pytest.raises(ValueError, match="beam_size must be at least 2, got 1"):
-        record_search(translator.model, source, 1)
-    with pytest.raises(ValueError, match="penalties"):
-        record_search(translator.model, source, 4, [])

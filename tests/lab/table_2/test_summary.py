@@ -1,16 +1,14 @@
-"""Recorded runs in groups: the right ones together, each score counted one way, all seeds in."""
+"""Recorded runs are grouped by recipe, and compared with scores of the same metric only."""
 
 import pytest
 
 from transformer.lab.table_2.published import METRICS, published_scores
-from transformer.lab.table_2.recorded import recorded_runs
 from transformer.lab.table_2.summary import (
     Spread,
     fitting_published,
     group_runs,
     metric_of,
     metric_title,
-    test_set,
 )
 from transformer.lab.table_2.verdicts import rivals, versus_group, versus_published
 
@@ -109,14 +107,6 @@ def test_ways_to_count_are_told_apart():
     assert metric_title("sacrebleu") == "sacreBLEU" and metric_title("chrF2") == "chrF2"
 
 
-def test_test_sets_have_the_names_that_others_use():
-    assert test_set("multi30k-de-en", "test") == "multi30k-test2016"
-    assert test_set("wmt14-en-de", "test") == test_set("mixture-en-de", "test") == "newstest2014"
-    assert test_set("tatoeba-en-de", "challenge") == "tatoeba-challenge"
-    assert test_set("mixture-en-de", "tatoeba") == test_set("tatoeba-en-de", "test")
-    assert test_set("my-own.en", "test").endswith("test")
-
-
 def test_a_spread_is_mean_lowest_and_highest_of_so_many_seeds():
     assert str(Spread((41.0, 40.0, 42.6))) == "41.20 (40.00 to 42.60, 3 seeds)"
     assert str(Spread((41.0,))) == "41.00 (one seed)"
@@ -177,11 +167,3 @@ def test_rivals_have_the_same_corpus_text_and_budget():
         group(39.0, **RECURRENT, corpus="multi30k-en-fr"),
     ]
     assert rivals([fair, tiny, *unfair]) == [(tiny, fair)]
-
-
-def test_the_records_of_the_package_can_be_summed_up():
-    runs = recorded_runs()
-    groups = group_runs(runs)
-    assert sorted(name for found in groups for name in found.runs) == sorted(runs)
-    for found in groups:
-        assert all(len(spread.values) == len(found.runs) for spread in found.scores().values())

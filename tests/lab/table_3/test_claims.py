@@ -10,20 +10,9 @@ from transformer.lab.table_3.claims import (
     gains,
     printed,
     seed_distance,
-    values_of,
     verdict,
 )
 from transformer.lab.table_3.study import ROWS
-
-
-def test_runs_are_arranged_by_row_and_seed():
-    runs = [
-        dict(row="C1", seed=2, perplexity=6.0, BLEU=20.0),
-        dict(row="base", seed=2, perplexity=5.0, BLEU=25.0),
-        dict(row="base", seed=1, perplexity=4.0, BLEU=26.0),
-    ]
-    assert values_of(runs, "BLEU") == {"base": {2: 25.0, 1: 26.0}, "C1": {2: 20.0}}
-    assert list(values_of(runs, "perplexity")) == ["base", "C1"]
 
 
 def test_a_gain_is_above_zero_for_the_better_row():

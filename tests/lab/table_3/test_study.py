@@ -1,10 +1,9 @@
-"""Table 3 at our size: the paper's rows at the paper's ratios, measured as it measures."""
+"""Table 3 at our size: the paper's rows at the paper's ratios, measured as in the paper."""
 
 import math
 from dataclasses import replace
 
 import pytest
-import record_table_3
 import torch
 from sacrebleu.metrics import BLEU
 from safetensors.torch import load_file
@@ -13,23 +12,19 @@ from transformer.data.batching import TokenBatches, encode_pairs
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
 from transformer.lab.recipe.training import ShortText
+from transformer.lab.table_3 import record
+from transformer.lab.table_3.rank_correlation import spearman, spearman_chance, spearman_interval
 from transformer.lab.table_3.study import ROWS, SCALES, Scale, row_preset, run_row
-from transformer.model.config import TABLE_3, TransformerConfig
+from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.recipes.record import read_record
-from transformer.training.perplexity import perplexity
+from transformer.training.loss import perplexity
 
 SMALL = SCALES["table-3-small"]
 
 
-def test_every_line_of_the_table_is_there_and_no_other():
-    expected = {f"{letter}{i + 1}" for letter, lines in TABLE_3.items() for i in range(len(lines))}
-    assert set(ROWS) == expected | {"base", "big"}
-    assert list(ROWS)[0] == "base" and list(ROWS)[-1] == "big"
-
-
 def test_the_printed_column_of_parameters_is_that_of_the_configurations():
-    """The cells that the paper fills, met by a count with the vocabulary that fits them."""
+    """The filled cells match the count with the vocabulary that fits them."""
     for row, printed in ROWS.items():
         if printed.parameters is None:
             continue
@@ -114,40 +109,48 @@ def test_a_row_is_measured_as_the_table_is(tiny, text, tmp_path):
     assert other["perplexity"] != found["perplexity"]
 
 
-def test_the_tool_records_what_is_missing_and_only_that(tiny, text, tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(record_table_3, "scale_text", lambda scale, data_dir: text)
+def test_missing_rows_are_recorded_and_only_those(tiny, text, tmp_path, monkeypatch):
+    asked, output = [], tmp_path / "found.json"
+    monkeypatch.setattr(record, "scale_text", lambda scale, data_dir: text)
 
-    def run(preset, text, place, progress=None):
+    def run(preset, text, place):
         asked.append((preset.training.seed, preset.model.num_heads))
         if len(asked) == 3:
             return None  # Ctrl-C
         place.mkdir(parents=True)
         return dict(perplexity=4.0, BLEU=20.0, minutes=0.1, curve=[(2, 5.0)])
 
-    monkeypatch.setattr(record_table_3, "run_row", run)
-    options = dict(command="again", folder=tmp_path / "runs")
-    output, rows = tmp_path / "found.json", ["A1", "base"]
+    def record_rows(scale, seeds, **options):
+        presets, folder = {row: row_preset(scale, row) for row in ROWS}, tmp_path / "runs"
+        rows = ["A1", "base"]
+        record.record_rows(scale, output, presets, rows, seeds, "", folder=folder, **options)
 
-    def record_rows(scale, output, rows, seeds, **options):
-        presets = {row: row_preset(scale, row) for row in ROWS}
-        return record_table_3.record_rows(scale, output, presets, rows, seeds, **options)
-
-    assert not record_rows(tiny, output, rows, [1, 2], **options)
+    monkeypatch.setattr(record, "run_row", run)
+    with pytest.raises(SystemExit):
+        record_rows(tiny, [1, 2])
     assert asked == [(1, 1), (1, 8), (2, 1)]
-    assert record_rows(tiny, output, rows, [1, 2], **options)
+    record_rows(tiny, [1, 2])
+    record_rows(tiny, [1, 2])
     assert asked[3:] == [(2, 1), (2, 8)]
-    assert record_rows(tiny, output, rows, [1, 2], **options) and len(asked) == 5
-    record = read_record(output)
-    assert [(r["row"], r["seed"]) for r in record["runs"]] == [
-        ("base", 1), ("base", 2), ("A1", 1), ("A1", 2)
-    ]  # fmt: skip
-    assert not any((tmp_path / "runs").iterdir())
-    # A recipe that changed makes its record stale; a time that is over begins nothing.
+    kept = [(r["row"], r["seed"]) for r in read_record(output)["runs"]]
+    assert kept == [("base", 1), ("base", 2), ("A1", 1), ("A1", 2)]
+    # Rows of another recipe are recorded again; when the time is over, none begins.
     changed = replace(tiny, base=tiny.base.with_changes(d_ff=64))
-    assert not record_rows(changed, output, rows, [1], until=0.0, **options)
-    assert record_rows(changed, output, rows, [1], **options) and len(asked) == 7
-    kept = [
-        (r["row"], r["seed"], r["preset"]["model"]["d_ff"]) for r in read_record(output)["runs"]
-    ]
-    assert kept == [("base", 1, 64), ("base", 2, 32), ("A1", 1, 64), ("A1", 2, 32)]
+    with pytest.raises(SystemExit):
+        record_rows(changed, [1], until=0.0)
+    record_rows(changed, [1])
+    sizes = [r["preset"]["model"]["d_ff"] for r in read_record(output)["runs"]]
+    assert sizes == [64, 32, 64, 32] and not any((tmp_path / "runs").iterdir())
+
+
+def test_rank_correlation():
+    x, y = [1, 2, 2, 9], [0.1, 0.5, 0.5, 0.7]
+    assert spearman(x, y) == pytest.approx(1) and spearman(x, y[::-1]) == pytest.approx(-1)
+    assert spearman([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]) == pytest.approx(0.8)  # 1 - 6 * 4 / 120
+    assert math.isnan(spearman([1, 1], [1, 2]))
+    long = list(range(20))
+    assert spearman_chance(long, long) == pytest.approx(1 / 2001)
+    low, high = spearman_interval(long, [i + 8 * (i % 2) for i in long])
+    assert 0.5 < low < spearman(long, [i + 8 * (i % 2) for i in long]) < high < 1
+    with pytest.raises(ValueError):
+        spearman([1, 2], [1])

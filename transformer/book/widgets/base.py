@@ -1,9 +1,8 @@
-"""What all interactive figures share: they travel inside the notebook and need nothing else.
+"""Base of all interactive figures.
 
-A widget is one piece of markup with its data, its style, its script and a picture. Nothing is
-loaded, so that it works from a file, offline, and in any viewer. Where scripts do not run the
-picture stays; where they run, it makes room for something to play with. Either says in words what
-there is to see.
+A widget is one piece of markup with its data, style, script and a picture. It loads nothing, so
+that it works from a file, offline, and in any viewer. Where scripts run, they replace the picture.
+Both versions have a description in words.
 """
 
 import base64
@@ -35,8 +34,7 @@ MARKUP = """<div class="themed %KIND%" id="%ID%">
 class Widget(ABC):
     """An interactive figure: write it as the last line of a cell.
 
-    A subclass says what is special about it: the attributes below, :meth:`payload` and
-    :meth:`draw`.
+    A subclass defines the attributes below, :meth:`payload` and :meth:`draw`.
     """
 
     # Name of the element's class, and the beginning of its id.
@@ -47,14 +45,14 @@ class Widget(ABC):
     style = ""
     # The script; %ID% stands for the id of the element.
     script = ""
-    # What is seen, for readers who do not see it.
+    # Description for readers who do not see the figure.
     alt = ""
     # Width and height of the picture, in inches.
     size: tuple[float, float] = (6.4, 3.6)
 
     @abstractmethod
     def payload(self) -> dict[str, Any]:
-        """Collect what the script needs; anything that JSON can say."""
+        """Collect the data of the script, as JSON has it."""
 
     @abstractmethod
     def draw(self, figure: Figure) -> None:
@@ -67,7 +65,7 @@ class Widget(ABC):
             self.draw(figure)
             target = io.BytesIO()
             figure.savefig(target, format="png", metadata={"Software": None})
-        # Flat colours do with a palette, which makes the page lighter by half and more.
+        # A palette of 128 colours halves the size of the picture, or better.
         small = io.BytesIO()
         Image.open(target).convert("RGB").quantize(128).save(small, format="png", optimize=True)
         return small.getvalue()
@@ -86,7 +84,7 @@ class Widget(ABC):
             "DATA": data,
         }
         parts["SCRIPT"] = self.script.replace("%ID%", parts["ID"])
-        # All at once: what stands in one part is not searched for the names of others.
+        # In one pass, so that a part may contain the name of another.
         return re.sub("%([A-Z]+)%", lambda found: parts[found[1]], MARKUP)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
@@ -98,7 +96,7 @@ class Widget(ABC):
 
 
 def read_asset(name: str) -> str:
-    """Read a style sheet or a script that lies beside this module.
+    """Read a style sheet or a script beside this module.
 
     Args:
         name: of the file, e.g. "explorer.js".
@@ -109,8 +107,7 @@ def read_asset(name: str) -> str:
 class Explorer(Widget):
     """A widget with controls under it: sliders, boxes and buttons of the browser's own.
 
-    Its script is a file of its name, which runs after ``explorer.js`` in the same function and so
-    may use all that is defined there.
+    Its script is a file of its name, which runs after ``explorer.js`` in the same function.
     """
 
     classes = "explorer"

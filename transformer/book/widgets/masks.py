@@ -1,4 +1,4 @@
-"""Masks to build: which query may attend to which key, under rules that one switches on and off.
+"""Masks to build: which query may attend to which key, under rules to switch on and off.
 
 Paper: section 3.2.3
 """
@@ -14,7 +14,6 @@ from torch import Tensor
 
 from transformer.book.palette import ROLES
 from transformer.book.widgets.base import Explorer
-from transformer.lab.long.sparse_attention import local_mask
 from transformer.model.masks import causal_mask, padding_mask
 
 
@@ -22,11 +21,11 @@ class MaskBuilder(Explorer):
     """A grid of queries and keys, with switches for the future, the padding and a window.
 
     Args:
-        tokens: the sentence, 4 to 10 tokens; the padding takes the place of the last ones.
+        tokens: a sentence of 4 to 10 tokens; padding replaces the last ones.
         causal: whether the future is hidden at first.
-        padding: how many positions are padding at first.
-        window: how many positions a query sees back to at first, itself included; None for all.
-        query: the query that is marked at first, from 0 on.
+        padding: number of padding positions at first.
+        window: number of positions that a query sees at first, itself included; None for all.
+        query: query that is marked at first, from 0.
 
     Raises:
         ValueError: if one of them is out of its range.
@@ -60,24 +59,22 @@ class MaskBuilder(Explorer):
         self.alt = self._describe()
 
     def mask(self, causal: bool, padding: int, window: int) -> Bool[Tensor, "T T"]:
-        """Join the package's masks, as the widget shows them for one setting of its controls.
+        """Compute the mask (T, T) for one setting of the controls; True = may attend.
 
         Args:
             causal: whether the future is hidden.
-            padding: how many of the last positions are padding.
-            window: how many positions a query sees back to, itself included, and forward to where
+            padding: number of padding positions at the end.
+            window: number of positions that a query sees back to, itself included, and forward if
                 the future is open.
-
-        Returns:
-            True = may attend.
 
         Paper: section 3.2.3
         """
         length = len(self.tokens)
         ids = torch.ones(1, length, dtype=torch.long)
         ids[0, length - padding :] = 0
-        near = local_mask(length, window)
-        mask = padding_mask(ids)[0, 0] & (near | near.T)
+        places = torch.arange(length)
+        near = (places[:, None] - places).abs() < window
+        mask = padding_mask(ids)[0, 0] & near
         return mask & causal_mask(length) if causal else mask
 
     def _shown(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sinusoidal positions to play with: each pair of columns is the hand of a clock.
+"""Sinusoidal positions: each pair of columns is the hand of a clock.
 
 Paper: section 3.5
 """
@@ -20,13 +20,12 @@ class PositionExplorer(Explorer):
     """Two positions as hands of clocks, and the dot product of their rows for every offset.
 
     Args:
-        position: the position that is shown first.
-        offset: how far the second position is from it, at first.
-        width: columns of the table that is shown first, one of ``widths``.
-        widths: tables to choose from, each with an even number of at least 16 columns.
-        reach: the largest offset in either direction; also the first position, so that there
-            is no position below 0.
-        last: the last position.
+        position: position that is shown first.
+        offset: distance of the second position, at first.
+        width: d_model at first, one of ``widths``.
+        widths: d_model to choose from, even numbers from 16.
+        reach: largest offset in either direction, and smallest position.
+        last: last position.
 
     Raises:
         ValueError: if one of them is out of its range.
@@ -62,7 +61,7 @@ class PositionExplorer(Explorer):
         self.alt = self._describe()
 
     def _products(self, position: int) -> np.ndarray:
-        """Dot products with all positions in reach, as shares of the largest."""
+        """Compute dot products with all positions in reach, as shares of the largest."""
         near = self.table[position - self.reach : position + self.reach + 1]
         return near @ self.table[position] / (self.width / 2)
 

@@ -1,4 +1,4 @@
-"""The softmax to play with: how wide scores make hard choices, and what division changes.
+"""The softmax to explore: how large scores make hard choices, and the effect of the division.
 
 Paper: section 3.2.1, footnote 4
 """
@@ -19,19 +19,16 @@ from transformer.book.widgets.base import Explorer
 class SoftmaxExplorer(Explorer):
     """Scores and weights of real vectors, with sliders for their length and the temperature.
 
-    The vectors are given once, as long as the longest; shorter ones are their beginnings. So one
-    sees the same query ask the same keys, with more and more components.
-
-    The slope is the size of the Jacobian of the softmax: the root of the sum of its squared
-    entries, at most 0.5.
+    Shorter vectors are the beginnings of the given ones, so that the same query meets the same keys
+    with more and more components. The slope is the Frobenius norm of the Jacobian of the softmax.
 
     Args:
         queries: (Q, d_k), components of variance 1; one is chosen by a slider.
         keys: (S, d_k), S from 2 to 12.
-        labels: what to call the keys; "key 1", "key 2", ... if None.
-        query: the query that is shown first, from 0 on; None for the one that is most typical: the
-            slope of its undivided scores is the nearest to the median.
-        d_k: the length that is shown first, a power of two.
+        labels: names of the keys; "key 1", "key 2", ... if None.
+        query: query that is shown first, from 0; None for the one whose slope without division is
+            nearest to the median.
+        d_k: length that is shown first, a power of two.
         divide: whether the scores are divided at first.
 
     Raises:
@@ -84,16 +81,13 @@ class SoftmaxExplorer(Explorer):
         self.alt = self._describe()
 
     def weights(self, query: int, d_k: int, divide: bool, temperature: float = 1.0) -> Tensor:
-        """Compute what the widget shows for one setting of its controls.
+        """Compute the weights (S,) for one setting of the controls.
 
         Args:
-            query: from 0 on.
+            query: from 0.
             d_k: length of the vectors.
-            divide: whether the scores are divided by its root.
-            temperature: what they are divided by besides.
-
-        Returns:
-            The weights of the keys, (S,).
+            divide: whether to divide the scores by its root.
+            temperature: further divisor of the scores.
 
         Paper: section 3.2.1, Eq. (1)
         """
@@ -102,7 +96,7 @@ class SoftmaxExplorer(Explorer):
 
     @staticmethod
     def slope(weights: Float[Tensor, "*batch S"]) -> Float[Tensor, "*batch"]:
-        """Compute the size of the Jacobian of a softmax with these weights.
+        """Compute the Frobenius norm of the Jacobian of a softmax, at most 0.5.
 
         Args:
             weights: each row sums to 1.
@@ -113,7 +107,7 @@ class SoftmaxExplorer(Explorer):
         return jacobian.norm(dim=(-2, -1))
 
     def _medians(self, divide: bool) -> np.ndarray:
-        """For each length, the median over the queries of the slope."""
+        """Compute the median slope over the queries for each length."""
         sizes = torch.tensor(self.sizes).double()[:, None]
         weights = (self.scores / sizes.sqrt() if divide else self.scores).softmax(dim=-1)
         return np.median(self.slope(weights).numpy(), axis=0)

@@ -1,6 +1,6 @@
 """Parallel corpora by name, such as ``load_corpus("tatoeba-en-de")``.
 
-Every corpus can be had in both directions. ``tatoeba-en-de`` and ``tatoeba-de-en`` are part of
+Every corpus is available in both directions. ``tatoeba-en-de`` and ``tatoeba-de-en`` are part of
 the package and need no network.
 """
 
@@ -40,7 +40,7 @@ _DIRECTIONS = (("en", "de"), ("de", "en"), ("en", "fr"), ("fr", "en"))
 
 
 def corpus_names() -> list[str]:
-    """Names that :func:`load_corpus` knows."""
+    """Return the names that :func:`load_corpus` accepts."""
     return [f"{family}-{source}-{target}" for family in _FAMILIES for source, target in _DIRECTIONS]
 
 
@@ -49,18 +49,15 @@ def load_corpus(name: str, data_dir: Path | str | None = None) -> Corpus:
 
     Args:
         name: One of :func:`corpus_names`: a family and two languages.
-        data_dir: Directory of the user's own files, searched first; None for the one that the
-            environment variable ``TRANSFORMER_DATA_DIR`` names, if any. A file is looked for in
-            the folder of its corpus (``tatoeba-en-fr``, ``multi30k-task1``, ``wmt14-en-de``,
+        data_dir: Directory of the user's own files, searched first; None for the value of the
+            environment variable ``TRANSFORMER_DATA_DIR``, if any. Each file is searched in the
+            folder of its corpus (``tatoeba-en-fr``, ``multi30k-task1``, ``wmt14-en-de``,
             ``wmt-newstest-en-de``, ...), then in the directory itself. A mixture takes its
-            files from the folders of the corpora that it is made of.
-
-    Returns:
-        The corpus with its splits.
+            files from the folders of its component corpora.
 
     Raises:
         ValueError: If there is no such corpus, or a file of it is damaged.
-        FileNotFoundError: If a file is neither here nor to be downloaded.
+        FileNotFoundError: If a file is not on this machine and cannot be downloaded.
 
     Paper: section 5.1
     """
@@ -85,26 +82,21 @@ def corpus_from_files(
     target_language: str = "target",
     max_words: int | None = 1000,
 ) -> Corpus:
-    """Make a corpus of any aligned text files, as ``load_parallel_files`` reads them.
+    """Make a corpus from aligned text files, named after the source file for training.
 
     Args:
-        train: Source file and target file of the training text. It stays on disk and may be
-            larger than the memory, unless some of it has to be held out.
+        train: Source file and target file of the training text. If validation files are given, it
+            stays on disk and may be larger than the memory.
         validation: The same for validation. If None, 5 % of the training pairs, at most 2,000,
-            are held out, so that they share no sentence with the rest.
+            are held out; they share no sentence with the rest.
         test: The same for a test split; None for no test split.
         source_language: Language code, such as ``en``.
         target_language: Language code of the target.
-        max_words: Longest side that is kept, in words between blanks; None keeps all.
-
-    Returns:
-        The corpus; its name is that of the source file for training.
+        max_words: See :func:`~transformer.data.parallel.load_parallel_files`.
 
     Raises:
         FileNotFoundError: If a file is missing.
         ValueError: If a file cannot be used, or there are too few pairs to hold some out.
-
-    Paper: section 5.1
     """
     if validation is None:
         pairs = load_parallel_files(*train, max_words)

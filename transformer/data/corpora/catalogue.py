@@ -1,7 +1,4 @@
-"""What there is to train on: each corpus, whose it is, and whether it is on this machine.
-
-Nothing is read and nothing is downloaded to answer that.
-"""
+"""List the corpora: licence, origin, and whether the files are on this machine."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,16 +10,9 @@ from transformer.data.corpora.local import cache_directory, find_file
 
 @dataclass(frozen=True)
 class CorpusEntry:
-    """A corpus that :func:`~transformer.data.corpora.load_corpus` knows.
+    """A corpus for :func:`~transformer.data.corpora.load_corpus`, described in words.
 
-    Args:
-        name: Such as ``tatoeba-en-de``.
-        languages: Such as ``en -> de``.
-        licence: Licence and attribution, in words.
-        origin: Where its files come from.
-        at_hand: Whether all of them are on this machine.
-
-    Paper: section 5.1
+    ``at_hand`` says whether all its files are on this machine.
     """
 
     name: str
@@ -33,16 +23,9 @@ class CorpusEntry:
 
 
 def corpus_catalogue(data_dir: Path | str | None = None) -> list[CorpusEntry]:
-    """Describe every corpus.
+    """Describe every corpus, without reading or downloading it.
 
-    Args:
-        data_dir: Directory of the user's own files; None for the one that the environment
-            variable ``TRANSFORMER_DATA_DIR`` names, if any.
-
-    Raises:
-        FileNotFoundError: If the data directory does not exist.
-
-    Paper: section 5.1
+    ``data_dir`` is that of :func:`~transformer.data.corpora.load_corpus`.
     """
     return [_entry(name, data_dir) for name in corpus_names()]
 
@@ -66,7 +49,7 @@ def _entry(name: str, data_dir: Path | str | None) -> CorpusEntry:
 
 
 def _files(family: str, other: str) -> list[tuple[str, str]]:
-    """Folder and name of every file that a corpus of English with another language needs."""
+    """Return folder and name of every file of a corpus of English with another language."""
     if family == "mixture":
         parts = [
             pair for part in ("tatoeba", "multi30k", "wmt-newstest") for pair in _files(part, other)

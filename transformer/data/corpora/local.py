@@ -1,4 +1,4 @@
-"""Where data files lie on this machine: the user's own, those of the package, the cache."""
+"""Find data files on this machine: the user's own, those of the package, the cache."""
 
 import os
 from pathlib import Path
@@ -10,22 +10,19 @@ EMBEDDED = Path(__file__).resolve().parent.parent / "embedded"
 
 
 def find_file(name: str, folder: str, data_dir: Path | str | None = None) -> Path | None:
-    """Look for a data file in the user's data directory, then in the package.
+    """Search a data file in the user's data directory, then in the package.
 
-    In each place, ``folder/name`` is tried before ``name``, and a name that ends in ``.gz`` also
-    without that ending.
+    In each, ``folder/name`` is tried before ``name``, and a name that ends in ``.gz`` also without
+    that ending.
 
     Args:
         name: File name, such as ``train.en.gz``.
         folder: Folder of the corpus, such as ``multi30k-task1``.
-        data_dir: The user's data directory; None for the one that the environment variable
-            ``TRANSFORMER_DATA_DIR`` names, if any.
-
-    Returns:
-        The file, or None if there is none.
+        data_dir: The user's data directory; None for the value of the environment variable
+            ``TRANSFORMER_DATA_DIR``, if any.
 
     Raises:
-        FileNotFoundError: If the data directory does not exist.
+        FileNotFoundError: If the data directory does not exist. A missing file gives None.
     """
     roots = [EMBEDDED]
     named = data_dir if data_dir is not None else os.environ.get(DATA_DIR_VARIABLE)
@@ -44,19 +41,7 @@ def find_file(name: str, folder: str, data_dir: Path | str | None = None) -> Pat
 
 
 def require_file(name: str, folder: str, data_dir: Path | str | None = None) -> Path:
-    """Look for a data file as :func:`find_file` does, and insist on it.
-
-    Args:
-        name: File name.
-        folder: Folder of the corpus.
-        data_dir: The user's data directory.
-
-    Returns:
-        The file.
-
-    Raises:
-        FileNotFoundError: If there is none; the message says where to put it.
-    """
+    """Call :func:`find_file`; if there is no such file, raise FileNotFoundError with advice."""
     path = find_file(name, folder, data_dir)
     if path is None:
         raise FileNotFoundError(f"cannot find {name}; {how_to_provide(folder)}")
@@ -64,10 +49,10 @@ def require_file(name: str, folder: str, data_dir: Path | str | None = None) -> 
 
 
 def how_to_provide(folder: str) -> str:
-    """Advice for a file that is not there."""
+    """Return advice for a missing file."""
     return f"put it into <dir>/{folder}/ and give <dir> as data_dir or {DATA_DIR_VARIABLE}"
 
 
 def cache_directory() -> Path:
-    """Where downloads are kept: ``transformer-book`` in the user's cache directory."""
+    """Return the folder for downloads: ``transformer-book`` in the user's cache directory."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transformer-book"

@@ -1,8 +1,8 @@
-"""A mixture: the largest training text that can be had without WMT14's four million pairs.
+"""A mixture: the largest training text available without WMT14's four million pairs.
 
-Tatoeba's everyday sentences, Multi30K's captions and the news of 2008 to 2012, to be tested on the
-paper's own test set. A model of it reads newstest2014 with little news and no parliament behind
-it, so its score there says what data of that size can do, and nothing about the architecture.
+It contains Tatoeba's everyday sentences, Multi30K's captions and the news of 2008 to 2012, and is
+tested on the paper's own test set. With little news and no parliament in training, a score on
+newstest2014 shows what data of that size can do, and nothing about the architecture.
 """
 
 from collections.abc import Iterable
@@ -15,34 +15,28 @@ from transformer.data.parallel import Split
 
 LICENCE = "for non-commercial research; the licences of tatoeba, multi30k and wmt-newstest together"
 
-#: News of before newstest2013, which is for validation as in the paper.
-TRAINING_NEWS = (
-    "news-test2008",
-    "newssyscomb2009",
-    "newstest2009",
-    "newstest2010",
-    "newstest2011",
-    "newstest2012",
+#: News from before newstest2013, which is for validation as in the paper.
+TRAINING_NEWS = ("news-test2008", "newssyscomb2009") + tuple(
+    f"newstest{y}" for y in range(2009, 2013)
 )
 
 
 def load_mixture(language: str, data_dir: Path | str | None = None) -> dict[str, Split]:
     """Load Tatoeba, Multi30K and the news test sets of 2008 to 2012 as one training text.
 
-    No pair of it shares its source or its target sentence with a pair of the validation set or of
-    any test set: those of the mixture, and every other one of Tatoeba and Multi30K too.
+    No training pair shares its source or its target sentence with a pair of the validation set or
+    of any test set: those of the mixture, and all others of Tatoeba and Multi30K.
 
     Args:
         language: ``de`` or ``fr``, paired with English.
         data_dir: Directory of the user's own files, searched first.
 
     Returns:
-        ``train``, in an order that mixes its sources; ``validation`` (newstest2013); ``test``
-        (newstest2014, all 3,003 pairs); and, to tell how the model does on text of the kind that
-        it has read, the test splits of the other two under the names ``tatoeba`` and ``multi30k``.
+        ``train``, shuffled; ``validation`` (newstest2013); ``test`` (newstest2014); and, for scores
+        within the training domains, ``tatoeba`` and ``multi30k``, the test splits of these two.
 
     Raises:
-        FileNotFoundError: If a file is neither here nor to be downloaded.
+        FileNotFoundError: If a file is not on this machine and cannot be downloaded.
         ValueError: If a file is damaged.
     """
     news = wmt.load_newstest(language, data_dir)
@@ -58,7 +52,7 @@ def load_mixture(language: str, data_dir: Path | str | None = None) -> dict[str,
         "tatoeba": everyday["test"],
         "multi30k": captions["test"],
     }
-    # Tatoeba's validation pairs are held out from nothing here, so they may train.
+    # Tatoeba's validation pairs do not validate anything here, so they may train.
     train = [everyday["train"], everyday["validation"], captions["train"]]
     train += [news[name] for name in TRAINING_NEWS]
     others = [everyday["challenge"], *(captions[name] for name in captions if name != "train")]
@@ -66,7 +60,7 @@ def load_mixture(language: str, data_dir: Path | str | None = None) -> dict[str,
 
 
 def _mixed(parts: Iterable[Split], keep_out: Iterable[Split]) -> Split:
-    """All pairs that share no sentence with ``keep_out``, in an order that the text decides."""
+    """Return all pairs that share no sentence with ``keep_out``, ordered by a hash."""
     keep_out = list(keep_out)
     known_source = {sentence for split in keep_out for sentence in split.source}
     known_target = {sentence for split in keep_out for sentence in split.target}
@@ -76,6 +70,6 @@ def _mixed(parts: Iterable[Split], keep_out: Iterable[Split]) -> Split:
         for pair in part
         if pair[0] not in known_source and pair[1] not in known_target
     ]
-    # As in transformer.data.splits: a hash shuffles the same on every machine.
+    # As in transformer.data.splits, a hash shuffles equally on every machine.
     pairs.sort(key=lambda pair: blake2b("\t".join(pair).encode(), digest_size=8).digest())
     return Split([source for source, _ in pairs], [target for _, target in pairs])

@@ -1,8 +1,8 @@
 """Multi30K: 29,000 image captions in English, German and French.
 
-The repository of the corpus states no licence and the captions derive from Flickr30K, which is
-for non-commercial research. So the files are not part of the package: they are downloaded, or
-taken from the user's data directory, and in both cases must have the known SHA-256.
+The repository of the corpus states no licence, and the captions derive from Flickr30K, which is
+for non-commercial research. So the files are not part of the package: they are downloaded or
+taken from the user's data directory, and their SHA-256 is verified.
 """
 
 from pathlib import Path
@@ -49,15 +49,14 @@ SHA256 = {
 
 
 def load_multi30k(source: str, target: str, data_dir: Path | str | None = None) -> dict[str, Split]:
-    """Load the splits of one language pair, downloading what is not on this machine.
+    """Load ``train``, ``validation``, ``test`` (of 2016), ``test2017`` and ``mscoco``.
+
+    Missing files are downloaded.
 
     Args:
         source: Source language: ``en``, ``de`` or ``fr``.
         target: Target language, another of them.
         data_dir: Directory of the user's own files, searched before the cache.
-
-    Returns:
-        ``train``, ``validation``, ``test`` (the one of 2016), ``test2017`` and ``mscoco``.
 
     Raises:
         DownloadError: If a file is not on this machine and cannot be downloaded.
@@ -72,10 +71,10 @@ def load_multi30k(source: str, target: str, data_dir: Path | str | None = None) 
 
 
 def _provide(name: str, data_dir: Path | str | None) -> Path:
-    """Path of a verified file: the user's, the cached one, or a fresh download."""
+    """Return the path of a verified file: the user's, the cached one, or a new download."""
     own = find_file(name, FOLDER, data_dir)
     if own is not None:
-        # A score on Multi30K means these very sentences. Other files have load_parallel_files.
+        # A score on Multi30K refers to exactly these sentences.
         if (found := sha256(own)) != SHA256[name]:
             raise ValueError(f"{own} is not Multi30K's: SHA-256 {found}, expected {SHA256[name]}")
         return own

@@ -1,7 +1,7 @@
 """Tatoeba: short, everyday sentences and their translations, with splits that cannot leak.
 
-English-German ships inside the package. English-French has the same form and is read from a
-directory of the user, who can get it from www.manythings.org/anki.
+English-German is part of the package. English-French has the same form, can be downloaded from
+www.manythings.org/anki, and is read from a directory of the user.
 
 Attribution: www.manythings.org/anki and tatoeba.org.
 """
@@ -33,13 +33,7 @@ FILES = {
 def read_pairs(path: Path | str) -> Split:
     """Read an export of www.manythings.org/anki: English, tab, the other language.
 
-    Later exports have a third column with the names of the authors, which is not read.
-
-    Args:
-        path: The file, plain or ``.gz``.
-
-    Returns:
-        All pairs, in the order of the file.
+    A third column, with the names of the authors in later exports, is ignored.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -53,18 +47,15 @@ def read_pairs(path: Path | str) -> Split:
 
 
 def load_tatoeba(language: str, data_dir: Path | str | None = None) -> dict[str, Split]:
-    """Load English with one other language, split by component.
+    """Load ``train``, ``validation``, ``test`` and ``challenge``, with English as the source.
 
-    Test and validation hold about 2,000 pairs each. ``challenge`` is the Tatoeba Challenge test
+    Test and validation have about 2,000 pairs each. ``challenge`` is the Tatoeba Challenge test
     set. No pair of training or validation shares a sentence with it on either side, which is
-    stricter than to leave out the pairs that it contains.
+    stricter than leaving out the pairs that it contains.
 
     Args:
         language: ``de``, which is part of the package, or ``fr``, which is not.
         data_dir: Directory of the user's own files, searched first.
-
-    Returns:
-        The splits ``train``, ``validation``, ``test`` and ``challenge``, English as the source.
 
     Raises:
         FileNotFoundError: If a file is missing.

@@ -1,7 +1,7 @@
-"""Treebanks: sentences with their phrases in brackets, read from files of the Penn kind.
+"""Treebanks: sentences with their phrases in brackets, read from files in the Penn format.
 
-The CRAFT treebank ships inside the package. A Penn Treebank, which only a licence holder has, is
-read from the holder's own folder in the same way.
+The CRAFT treebank is part of the package. The Penn Treebank requires a licence, and is read from
+the user's own folder in the same way.
 
 CRAFT is by Verspoor et al. and Bada et al. (2012), see the licence file beside the data.
 """
@@ -20,24 +20,24 @@ from pathlib import Path
 
 from transformer.data.corpora.download import sha256
 from transformer.data.corpora.local import require_file
-from transformer.data.packed import most_unpacked
+from transformer.data.lines import most_unpacked
 
 LICENCE = "CC BY 3.0; the CRAFT corpus of the University of Colorado (Verspoor et al. 2012)"
 
 CRAFT_FILE = "craft-penn.tar.gz"
 CRAFT_SHA256 = "32b8f025d99602127216b589bf28321ef65a675a27c7131ee29c4fa56e2224c3"
 
-#: Tag of the empty elements, traces of moved words and subjects that are not spoken.
+#: Tag of empty elements: traces of moved words, and omitted subjects.
 EMPTY_TAG = "-NONE-"
 
-#: Trees of sentences are some 20 phrases deep; far deeper ones exhaust Python's stack.
+#: Sentences are some 20 phrases deep; a far deeper tree would exhaust Python's stack.
 MOST_DEPTH = 200
 
 #: File names that hold trees.
 ENDINGS = (".tree", ".mrg", ".prd")
 
-# A tagged word, a bracket with its label if it has one, a closing bracket, or what fits nowhere.
-# Words of scientific text hold thin spaces and the like: only ASCII blanks separate.
+# A tagged word, a bracket with its label if it has one, a closing bracket, or a stray word.
+# Words of scientific text contain thin spaces: only ASCII spaces separate.
 _BLANK, _NAME = r"[ \t\r\n]", r"[^ \t\r\n()]"
 _PIECE = re.compile(
     rf"\({_BLANK}*({_NAME}+){_BLANK}+({_NAME}+){_BLANK}*\)|\({_BLANK}*({_NAME}*)|(\))|({_NAME}+)"
@@ -49,12 +49,8 @@ _WSJ = re.compile(r"wsj_(\d\d)\d\d$")
 class Tree:
     """A phrase with its parts, or one word with its tag.
 
-    Args:
-        label: of the phrase, such as ``NP``, or the tag of the word, such as ``NN``.
-        children: the parts, in the order of the sentence; none for a word.
-        word: the word itself; None for a phrase.
-
-    Paper: section 6.3
+    The label is that of the phrase, such as ``NP``, or the tag of the word, such as ``NN``. A word
+    has no children; a phrase has no word.
     """
 
     label: str
@@ -62,10 +58,7 @@ class Tree:
     word: str | None = None
 
     def leaves(self) -> list["Tree"]:
-        """Return the tagged words, in the order of the sentence.
-
-        Paper: section 6.3
-        """
+        """Return the tagged words, in the order of the sentence."""
         found, waiting = [], [self]
         while waiting:
             node = waiting.pop()
@@ -75,22 +68,17 @@ class Tree:
         return found
 
     def words(self) -> list[str]:
-        """Return the words, in the order of the sentence.
-
-        Paper: section 6.3
-        """
+        """Return the words, in the order of the sentence."""
         return [leaf.word for leaf in self.leaves() if leaf.word is not None]
 
     def phrases(self) -> list[tuple[str, int, int]]:
         """Return label, first word and end (one after the last word) of every phrase.
 
         A phrase comes after the phrases inside it. Words are counted from 0.
-
-        Paper: section 6.3
         """
         found: list[tuple[str, int, int]] = []
         position = 0
-        # A phrase is put back with its start, to be closed when its parts are done.
+        # A phrase is pushed again with its start, to be closed after its parts.
         waiting: list[tuple[Tree, int | None]] = [(self, None)]
         while waiting:
             node, start = waiting.pop()
@@ -105,31 +93,20 @@ class Tree:
 
     def __str__(self) -> str:
         pieces: list[str] = []
-        waiting: list[Tree | str] = [self]
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, str):
-                pieces.append(node)
-            elif node.word is not None:
-                pieces.append(f" ({node.label} {node.word})")
-            else:
-                pieces.append(f" ({node.label}")
-                waiting += [")", *reversed(node.children)]
+
+        def write(node: Tree) -> None:
+            pieces.append(f" ({node.label}" + (f" {node.word}" if node.word is not None else ""))
+            for child in node.children:
+                write(child)
+            pieces.append(")")
+
+        write(self)
         return "".join(pieces).strip()
 
 
 @dataclass(frozen=True)
 class Treebank:
-    """Trees by article.
-
-    Args:
-        name: of the treebank.
-        licence: licence and attribution, in words.
-        checksum: SHA-256, in hex, of the file that was read, or of all files of a folder.
-        articles: the trees of each article, by its name, in the order of the text.
-
-    Paper: section 6.3
-    """
+    """Trees by the name of their article, and the SHA-256 of the files."""
 
     name: str
     licence: str
@@ -137,16 +114,7 @@ class Treebank:
     articles: dict[str, list[Tree]]
 
     def trees(self, articles: Iterable[str] | None = None) -> list[Tree]:
-        """Return the trees of some articles, or of all, one article after the other.
-
-        Args:
-            articles: their names; None for all.
-
-        Raises:
-            KeyError: if there is no such article.
-
-        Paper: section 6.3
-        """
+        """Return the trees of the named articles, or of all; KeyError for an unknown name."""
         names = self.articles if articles is None else articles
         return [tree for name in names for tree in self.articles[name]]
 
@@ -156,25 +124,23 @@ class Treebank:
 
 
 def read_trees(text: str, name: str = "text") -> Iterator[Tree]:
-    """Read trees in brackets, as they stand: with traces and function tags.
+    """Read trees in brackets without changing them: with traces and function tags.
 
     Args:
         text: any number of trees, on any number of lines.
-        name: what to call the text in messages.
+        name: name of the text in messages.
 
     Yields:
-        The trees. The outermost pair of brackets, which has no label in Penn files, gives a tree
+        The trees. The outermost pair of brackets, which has no label in Penn files, becomes a tree
         with the label "".
 
     Raises:
-        ValueError: if brackets do not match, are more than ``MOST_DEPTH`` deep, or a word stands
-            where none can.
-
-    Paper: section 6.3
+        ValueError: if brackets do not match, are more than ``MOST_DEPTH`` deep, or a word has no
+            tag.
     """
     labels: list[str] = []  # of the open phrases
-    parts: list[list[Tree]] = []  # and what they hold so far
-    leaves: dict[tuple[str, str], Tree] = {}  # one object for all that are equal
+    parts: list[list[Tree]] = []  # and their parts so far
+    leaves: dict[tuple[str, str], Tree] = {}  # one object for equal ones
     for tag, word, label, closing, stray in _PIECE.findall(text):
         if word:
             tree = leaves.get((tag, word)) or leaves.setdefault((tag, word), Tree(tag, (), word))
@@ -202,18 +168,16 @@ def read_trees(text: str, name: str = "text") -> Iterator[Tree]:
 
 
 def plain(tree: Tree) -> Tree | None:
-    """Reduce a tree to what parsers are asked for: no traces, no function tags, a labelled root.
+    """Reduce a tree to the target of a parser: no traces, no function tags, a labelled root.
 
-    Empty elements go, and phrases that held nothing else. ``NP-SBJ-1`` and ``NP=2`` become
-    ``NP``. A root without a label is taken off if it holds one phrase, and called ``TOP`` if not.
+    Empty elements are removed, and phrases without other parts. ``NP-SBJ-1`` and ``NP=2`` become
+    ``NP``. A root without a label is removed if it has one phrase, otherwise named ``TOP``.
 
     Args:
-        tree: as :func:`read_trees` gives it.
+        tree: as returned by :func:`read_trees`.
 
     Returns:
         The tree; None if nothing is left of it.
-
-    Paper: section 6.3
     """
     if tree.word is not None:
         return None if tree.label == EMPTY_TAG else tree
@@ -227,27 +191,22 @@ def plain(tree: Tree) -> Tree | None:
 
 @cache
 def _without_functions(label: str) -> str:
-    # A sign in front is part of the name, as in -LRB-.
+    # A leading sign is part of the name, as in -LRB-.
     return label[0] + re.split("[-=]", label[1:], maxsplit=1)[0]
 
 
 def load_treebank(source: Path | str = "craft", data_dir: Path | str | None = None) -> Treebank:
-    """Load a treebank, every tree as :func:`plain` leaves it.
+    """Load a treebank, with every tree reduced by :func:`plain`.
 
     Args:
-        source: ``craft``, which is part of the package; or a folder, which is searched with all
-            folders below it, or a ``.tar`` or ``.tar.gz`` file. Files that end in ``.mrg``,
-            ``.prd`` or ``.tree`` are read, each as one article; others are passed over.
+        source: ``craft``, which is part of the package; or a folder, searched recursively; or a
+            ``.tar`` or ``.tar.gz`` file. Each file that ends in ``.mrg``, ``.prd`` or ``.tree`` is
+            one article; others are ignored.
         data_dir: directory of the user's own files, searched first for ``craft``.
 
-    Returns:
-        The treebank.
-
     Raises:
-        FileNotFoundError: if there is nothing of that name, or no file of trees in it.
+        FileNotFoundError: if there is no such source, or no file of trees in it.
         ValueError: if a file is damaged, or two files have the same name.
-
-    Paper: section 6.3
     """
     craft = source == "craft"
     path = require_file(CRAFT_FILE, "craft-treebank", data_dir) if craft else Path(source)
@@ -279,7 +238,7 @@ def load_treebank(source: Path | str = "craft", data_dir: Path | str | None = No
 
 @contextmanager
 def _no_collector() -> Iterator[None]:
-    """Keep Python from looking for cycles, which trees do not have: it takes half of the time."""
+    """Switch off the search for reference cycles, which trees do not have: twice as fast."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -290,7 +249,7 @@ def _no_collector() -> Iterator[None]:
 
 
 def _of_folder(folder: Path) -> tuple[list[tuple[str, bytes]], str]:
-    """Read all files of trees, in the order of their paths, and one checksum of them all."""
+    """Read all files of trees, sorted by path, and compute one checksum."""
     paths = sorted(path for path in folder.rglob("*") if path.suffix in ENDINGS and path.is_file())
     files = [(path.relative_to(folder).as_posix(), path.read_bytes()) for path in paths]
     digest = hashlib.sha256()
@@ -300,7 +259,7 @@ def _of_folder(folder: Path) -> tuple[list[tuple[str, bytes]], str]:
 
 
 def _of_archive(path: Path) -> list[tuple[str, bytes]]:
-    """Read all files of trees. Nothing is written, so no name in an archive can do harm."""
+    """Read all files of trees. Nothing is extracted to disk, so names are harmless."""
     try:
         with tarfile.open(path) as archive:
             members = [m for m in archive if m.isfile() and Path(m.name).suffix in ENDINGS]
@@ -318,19 +277,16 @@ def _of_archive(path: Path) -> list[tuple[str, bytes]]:
 def split_articles(
     names: Iterable[str], validation: float = 0.05, test: float = 0.15
 ) -> dict[str, list[str]]:
-    """Deal articles out to training, validation and test; an article is never in two of them.
+    """Split articles into training, validation and test.
 
-    The Wall Street Journal's files (``wsj_0201``) are split as parsing always splits them:
-    sections 2 to 21, 22 and 23; the others are left out. Any other articles are put into the
-    order of the SHA-256 of their names, which has nothing to do with what they say.
+    The Wall Street Journal's files (``wsj_0201``) are split by the convention of parsing: sections
+    2 to 21, 22 and 23; the others are left out. Other articles are ordered by the SHA-256 of their
+    names, which is independent of their content.
 
     Args:
         names: of the articles, in any order.
-        validation: share of the articles to validate on, at least one article.
-        test: share of the articles to test on, at least one article.
-
-    Returns:
-        The names in ``train``, ``validation`` and ``test``.
+        validation: fraction of the articles for validation, at least one article.
+        test: fraction of the articles for the test, at least one article.
 
     Raises:
         ValueError: if a part would be empty.

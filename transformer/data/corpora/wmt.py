@@ -1,7 +1,7 @@
 """WMT: the paper's training data, and the news test sets.
 
-WMT14 comes through Hugging Face `datasets`, an optional extra. The texts belong to their
-publishers and are meant for research, so none of them is part of the package.
+WMT14 is downloaded by Hugging Face `datasets`, an optional extra. The texts belong to their
+publishers and are intended for research, so the package does not include them.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from transformer.data.parallel import (
 
 LICENCE = "for research; the texts belong to their publishers; https://www.statmt.org/wmt14/"
 
-# A fixed state of huggingface.co/datasets/wmt/wmt14, so that a score names its data.
+# A fixed state of huggingface.co/datasets/wmt/wmt14, so that scores are comparable.
 _REVISION = "b199e406369ec1b7634206d3ded5ba45de2fe696"
 
 #: Our split names -> the part of the file names in a data directory.
@@ -30,22 +30,18 @@ NEWS_SETS = ("news-test2008", "newssyscomb2009") + tuple(f"newstest{y}" for y in
 
 
 def load_wmt14(language: str, data_dir: Path | str | None = None) -> dict[str, Split]:
-    """Load WMT14 English to German (4.5 M pairs) or French (41 M pairs).
+    """Load ``train``, ``validation`` and ``test`` of WMT14 English to German or French.
 
-    If the data directory holds ``wmt14-en-de/train.en-de.en`` (or ``.gz``), all splits are read
-    from such files, the others under the stems ``newstest2013`` and ``newstest2014``. Otherwise
-    `datasets` downloads them. The training text stays on disk; see
+    They have 4.5 or 41 million, 3,000 and 3,003 pairs. The training text stays on disk; see
     :class:`~transformer.data.parallel.StreamedSplit`.
 
     Args:
         language: ``de`` or ``fr``.
-        data_dir: Directory of the user's own files, searched first.
-
-    Returns:
-        ``train``, ``validation`` (newstest2013) and ``test`` (newstest2014, all 3,003 pairs).
+        data_dir: Directory of the user's own files. If ``wmt14-en-de/train.en-de.en`` (or ``.gz``)
+            is in it, so must be newstest2013 and newstest2014; otherwise `datasets` downloads all.
 
     Raises:
-        DownloadError: If the data are neither here nor to be downloaded.
+        DownloadError: If the data are not on this machine and cannot be downloaded.
         ValueError: If `datasets` is needed and not installed, or a file is damaged.
 
     Paper: section 5.1
@@ -74,15 +70,13 @@ def load_wmt14(language: str, data_dir: Path | str | None = None) -> dict[str, S
 
 
 def load_newstest(language: str, data_dir: Path | str | None = None) -> dict[str, Split]:
-    """Load the WMT news test sets that the data directory holds; for evaluation only.
+    """Load the WMT news test sets in the data directory, for evaluation only.
+
+    They are ``validation`` (newstest2013), ``test`` (newstest2014), and every set by its own name.
 
     Args:
         language: ``de`` (2008 to 2018) or ``fr`` (2008 to 2014).
         data_dir: Directory with files such as ``wmt-newstest-en-de/newstest2014.en-de.en.gz``.
-
-    Returns:
-        ``validation`` (newstest2013), ``test`` (newstest2014), and every set under its own name.
-        There is no ``train``.
 
     Raises:
         FileNotFoundError: If newstest2013 or newstest2014 is missing.
@@ -111,7 +105,7 @@ def _load_files(
 
 
 def _from_rows(rows: Any, language: str, name: str) -> StreamedSplit:
-    """`datasets` maps its rows from disk, so they need not be held in memory."""
+    """Stream rows, which `datasets` memory-maps from disk."""
 
     def read() -> Iterator[tuple[str, str]]:
         for chunk in rows.iter(batch_size=10_000):

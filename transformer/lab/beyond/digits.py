@@ -1,7 +1,7 @@
-"""Handwritten digits as sequences of patches: a small image is cut into squares, each a token.
+"""Handwritten digits as sequences of patches: each square of a small image is a token.
 
-The images are the 1,797 that scikit-learn ships, 8 by 8 pixels in 17 shades of grey (half of a
-set of E. Alpaydin and C. Kaynak, 1998, made from forms of the NIST).
+The images are the 1,797 that scikit-learn ships, 8 by 8 pixels in 17 shades of grey (a part of the
+data set of E. Alpaydin and C. Kaynak, 1998, made from forms of the NIST).
 
 Paper: section 7 (plans for images); the patches are of Dosovitskiy et al., 2020
 """
@@ -15,12 +15,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Digits:
-    """Images and what they show.
-
-    Args:
-        images: brightness of each pixel, 0 to 1.
-        labels: 0 to 9.
-    """
+    """Images, with brightness from 0 to 1, and their labels, from 0 to 9."""
 
     images: Float[Tensor, "B height width"]
     labels: Int[Tensor, " B"]
@@ -30,14 +25,11 @@ class Digits:
 
 
 def load_digits(test_size: int = 597) -> tuple[Digits, Digits]:
-    """Load the digits of scikit-learn, which has them inside: no network is needed.
+    """Load the digits that scikit-learn ships, as a training and a test set.
 
     Args:
-        test_size: how many to test on, the last ones of the file. The file goes from writer to
-            writer, so that most of these are of writers whom training has not seen.
-
-    Returns:
-        The digits to train on, and those to test on.
+        test_size: size of the test set, taken from the end of the file. The file is sorted by
+            writer, so most of the test digits are by writers that are not in the training set.
 
     Raises:
         ModuleNotFoundError: if scikit-learn is not installed.
@@ -62,14 +54,10 @@ def load_digits(test_size: int = 597) -> tuple[Digits, Digits]:
 def cut_patches(
     images: Float[Tensor, "B height width"], size: int = 2
 ) -> Float[Tensor, "B patches pixels"]:
-    """Cut images into squares, row by row from the top left, and write each as one vector.
-
-    Args:
-        images: of a height and a width that ``size`` divides.
-        size: side of a square, in pixels.
+    """Cut images into squares of ``size`` pixels, row by row, and flatten each.
 
     Raises:
-        ValueError: if the squares do not fit.
+        ValueError: if ``size`` does not divide height and width.
     """
     _, height, width = images.shape
     if height % size or width % size:
@@ -79,7 +67,7 @@ def cut_patches(
 
 
 class SmallConvNet(nn.Module):
-    """Two convolutions, their strongest answers, a linear layer.
+    """Two convolutions, max pooling, and a linear layer.
 
     Args:
         channels: of the first convolution; the second has twice as many.

@@ -1,7 +1,7 @@
-"""The encoder of the paper on its own, with whatever goes in and whatever comes out.
+"""The encoder of the paper on its own, for any inputs and outputs.
 
-What is not the paper's is a matrix at each end: one that turns the input into vectors of d_model
-numbers, and one that turns the encoder's output, or its mean, into the answer.
+It adds a matrix at each end: one from the input to vectors of size d_model, and one from the
+encoder's output, or its mean, to the answer.
 
 Paper: section 3.1, Encoder (the blocks); section 7 (other inputs and outputs than text)
 """
@@ -13,22 +13,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from transformer.lab.training_loop import optimise
 from transformer.model.config import TransformerConfig
-from transformer.model.interface import ModuleLike
 from transformer.model.masks import padding_mask
 from transformer.model.transformer import Transformer
-from transformer.training.progress import progress
 
 
 class VectorEmbedding(nn.Module):
-    """A matrix times a vector of numbers, times sqrt(d_model), in place of looking up a token.
+    """A linear embedding of feature vectors, times sqrt(d_model).
 
-    Drawn and scaled as a :class:`~transformer.model.embedding.TokenEmbedding` is: for vectors with
-    a single 1 it is the same thing. So the result is as large as the positions that are added.
-
-    Args:
-        features: numbers a position.
-        d_model: size of a vector.
+    Initialised and scaled as a :class:`~transformer.model.embedding.TokenEmbedding`, with which it
+    agrees on one-hot vectors, so the result has the same size as the positions that are added.
 
     Paper: section 3.4
     """
@@ -41,25 +36,21 @@ class VectorEmbedding(nn.Module):
         self.scale = math.sqrt(d_model)
 
     def forward(self, x: Float[Tensor, "B S features"]) -> Float[Tensor, "B S d_model"]:
-        """Embed each position.
-
-        Paper: section 3.4
-        """
+        """Embed each position."""
         return (x @ self.weight + self.bias) * self.scale
 
 
 class EncoderModel(nn.Module):
-    """Vectors, positions, encoder layers, and an answer: one a sequence, or one a position.
+    """Embeddings, positions, encoder layers, and one answer per sequence or per position.
 
     Positions, dropout and layers are those of a :class:`~transformer.model.transformer.Transformer`
-    with this configuration, taken out of it as they are.
+    with this configuration.
 
     Args:
-        config: sizes and options; nothing of the decoder is kept.
-        inputs: turns what comes in into (B, S, d_model), such as a
+        config: sizes and options; those of the decoder have no effect.
+        inputs: maps inputs to (B, S, d_model), such as a
             :class:`~transformer.model.embedding.TokenEmbedding` or a :class:`VectorEmbedding`.
-        outputs: size of an answer.
-        each: answer at each position; otherwise once, from the mean over the positions.
+        each: whether to answer at each position; otherwise once, from the mean over positions.
 
     Raises:
         ValueError: if ``outputs`` is below 1.
@@ -80,28 +71,23 @@ class EncoderModel(nn.Module):
         self.answer = nn.Linear(config.d_model, outputs)
 
     def forward(
-        self,
-        x: Int[Tensor, "B S"] | Float[Tensor, "B S features"],
-        maps: list[Tensor] | None = None,
+        self, x: Int[Tensor, "B S"] | Float[Tensor, "B S features"]
     ) -> Float[Tensor, "B *positions outputs"]:
         """Answer for each sequence of a batch.
 
         Args:
-            x: token ids, padded with ``pad_id``, which nothing attends to and which has no part
-                in the mean; or feature vectors, all of them real.
-            maps: a list to append each layer's attention weights to, (B, H, S, S).
+            x: token ids, padded with ``pad_id``, which is masked in attention and in the mean; or
+                feature vectors without padding.
 
         Returns:
-            (B, outputs), or (B, S, outputs) with ``each``. The mean of a sequence that is all
-            padding counts as zeros.
-
-        Paper: section 3.1, Encoder
+            (B, outputs), or (B, S, outputs) with ``each``. The mean of a sequence of padding
+            alone is zero.
         """
         ids = not x.is_floating_point()
         mask = padding_mask(x, self.config.pad_id) if ids else None
         y = self.dropout(self.positions(self.inputs(x)))
         for layer in self.layers:
-            y = layer(y, mask, maps)
+            y = layer(y, mask)
         y = self.norm(y)
         if self.each:
             return self.answer(y)
@@ -112,7 +98,7 @@ class EncoderModel(nn.Module):
 
 
 def train_by_rows(
-    model: ModuleLike,
+    model: nn.Module,
     loss: Callable[[Int[Tensor, " rows"]], Float[Tensor, ""]],
     examples: int,
     steps: int,
@@ -121,26 +107,25 @@ def train_by_rows(
     warmup_steps: int = 20,
     seed: int = 0,
 ) -> list[float]:
-    """Train any model on any examples: Adam as in the paper, a short warm-up, a rate that falls.
+    """Train any model on any examples: Adam as in the paper, linear warm-up, linear decay to 0.
 
-    The rate climbs to ``rate`` along a line and falls to zero along another. Each example is seen
-    once before any is seen again.
+    Each example is used once before any is used again.
 
     Args:
         model: trained in place, and left in evaluation mode.
-        loss: takes the numbers of the examples of one step, and returns their mean loss.
-        examples: how many there are, at least ``batch_size``.
+        loss: maps the indices of the examples of one step to their mean loss.
+        examples: number of examples, at least ``batch_size``.
         steps: optimiser steps, at least 1.
-        batch_size: examples a step.
-        rate: the highest learning rate.
-        warmup_steps: steps of the climb.
+        batch_size: examples per step.
+        rate: the peak learning rate.
+        warmup_steps: steps of the warm-up.
         seed: of the order and of dropout. Seed the weights before the model is made.
 
     Returns:
         The loss of each step.
 
     Raises:
-        ValueError: if there are fewer examples than a batch takes, or no step is to be made.
+        ValueError: if ``examples`` is below ``batch_size``, or ``steps`` below 1.
 
     Paper: section 5.3 (the optimiser; the schedule is another)
     """
@@ -149,50 +134,33 @@ def train_by_rows(
             f"examples must be at least batch_size and steps at least 1, "
             f"got {examples}, {batch_size} and {steps}"
         )
-    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
     generator = torch.Generator().manual_seed(seed)
-    losses, waiting = [], torch.empty(0, dtype=torch.long)
-    model.train()
+    waiting = torch.empty(0, dtype=torch.long)
+
+    def next_loss(step: int) -> Tensor:
+        nonlocal waiting
+        if len(waiting) < batch_size:
+            waiting = torch.cat([waiting, torch.randperm(examples, generator=generator)])
+        rows, waiting = waiting[:batch_size], waiting[batch_size:]
+        return loss(rows)
+
+    def schedule(step: int) -> float:
+        return rate * min(step / max(warmup_steps, 1), 1.0) * (1 - (step - 1) / steps)
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        for step in progress(range(steps)):
-            if len(waiting) < batch_size:
-                waiting = torch.cat([waiting, torch.randperm(examples, generator=generator)])
-            rows, waiting = waiting[:batch_size], waiting[batch_size:]
-            for group in optimizer.param_groups:
-                climb = (step + 1) / max(warmup_steps, 1)
-                group["lr"] = rate * min(climb, 1.0) * (1 - step / steps)
-            value = loss(rows)
-            optimizer.zero_grad()
-            value.backward()
-            optimizer.step()
-            losses.append(value.item())
-    model.eval()
-    return losses
+        return optimise(model, next_loss, steps, schedule)
 
 
 @torch.no_grad()
 def answers(
     model: nn.Module, inputs: Tensor, batch_size: int = 512
 ) -> Float[Tensor, "examples outputs"]:
-    """Run a model on many examples, a few at a time.
-
-    Args:
-        model: in evaluation mode.
-        inputs: (examples, ...), of any shape that the model takes.
-        batch_size: examples at once.
-    """
+    """Run a model, in evaluation mode, on many examples in batches."""
     return torch.cat([model(part) for part in inputs.split(batch_size)])
 
 
 def pad_rows(rows: Sequence[Sequence[int]], pad_id: int = 0) -> Int[Tensor, "B S"]:
-    """Make one matrix of rows of ids, the shorter ones filled up at the end.
-
-    Args:
-        rows: at least one.
-        pad_id: what to fill with.
-
-    Paper: section 5.1
-    """
+    """Make a matrix of rows of ids, padded at the end."""
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows])

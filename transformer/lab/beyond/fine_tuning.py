@@ -1,7 +1,8 @@
-"""Going on with a trained translator on text of one kind, and what that does to all other text.
+"""Fine-tuning of a translator on text of one kind, and its effect on other text.
 
-The kind here is politeness. English *you* is *du* or *ihr* among friends and *Sie* to strangers in
-German; the short sentences of Tatoeba have both. Whoever writes to customers wants one of them.
+The kind here is the form of address. English *you* is *du* or *ihr* among friends and *Sie* to
+strangers in German; the short sentences of Tatoeba have both, but a letter to a customer needs the
+formal one.
 """
 
 import copy
@@ -15,6 +16,7 @@ import torch
 from transformer.data.parallel import Split
 from transformer.inference.translator import Translator
 from transformer.lab.beyond.encoder_model import pad_rows, train_by_rows
+from transformer.lab.toys.properties import shift_right
 from transformer.model.transformer import Transformer
 from transformer.training.loss import TranslationLoss
 
@@ -27,17 +29,13 @@ _FAMILIAR = re.compile(r"\b(du|dich|dir|dein\w*|euch|euer|eure\w*)\b", re.I)
 
 
 def address_of(english: str, german: str) -> Address:
-    """Say how a German sentence addresses the *you* of its English one.
+    """Return how a German sentence addresses the *you* of its English source.
 
-    A capital *Sie* that begins a sentence may be *she* or *they*: it counts only where the English
-    has none of these. A plural *ihr* that stands alone is not recognised, as it may be *her*.
-
-    Args:
-        english: the source.
-        german: a translation of it.
+    A *Sie* at the beginning of a sentence may be *she* or *they*: it counts only if the English has
+    none of these. A plural *ihr* on its own is not recognised, since it may be *her*.
 
     Returns:
-        "none" where the English has no *you*, or the German shows neither form, or both.
+        "none" if the English has no *you*, or the German has neither form or both.
     """
     if not _YOU.search(english):
         return "none"
@@ -50,24 +48,13 @@ def address_of(english: str, german: str) -> Address:
 
 
 def pairs_with(split: Split, address: Address, count: int | None = None) -> Split:
-    """Keep the pairs of one form of address.
-
-    Args:
-        split: pairs of English and German.
-        address: the form.
-        count: how many at most, the first ones.
-    """
+    """Return the first ``count`` pairs of English and German with one form of address."""
     kept = list(islice((pair for pair in split if address_of(*pair) == address), count))
     return Split([source for source, _ in kept], [target for _, target in kept])
 
 
 def address_shares(english: Sequence[str], german: Sequence[str]) -> dict[Address, float]:
-    """Share of each form of address among translations.
-
-    Args:
-        english: sources, at least one.
-        german: a translation of each.
-    """
+    """Return the share of each form of address among translations."""
     found = [address_of(*pair) for pair in zip(english, german, strict=True)]
     return {form: found.count(form) / len(found) for form in ("formal", "familiar", "none")}
 
@@ -81,22 +68,18 @@ def fine_tune(
     epsilon: int | float = 0.1,
     seed: int = 0,
 ) -> Translator:
-    """Train a copy of a translator further, on pairs of one kind.
+    """Fine-tune a copy of a translator.
 
-    Any translator will do, one that :func:`transformer.interop.marian.from_marian` loaded included.
+    It works for any translator, including those loaded by
+    :func:`transformer.interop.marian.from_marian`.
 
     Args:
-        translator: is not changed.
-        pairs: to train on, at least ``batch_size``.
-        steps: optimiser steps.
-        batch_size: pairs a step.
-        rate: the highest learning rate; see
+        translator: left unchanged.
+        pairs: training pairs, at least ``batch_size``.
+        batch_size: pairs per step.
+        rate: the peak learning rate; see
             :func:`~transformer.lab.beyond.encoder_model.train_by_rows`.
-        epsilon: label smoothing.
         seed: of the order of the pairs and of dropout.
-
-    Returns:
-        A translator with weights of its own.
 
     Paper: section 5 (the same loss and optimiser, from weights that are not random)
     """
@@ -111,8 +94,7 @@ def fine_tune(
 
     def loss(rows: torch.Tensor) -> torch.Tensor:
         source, labels = (pad_rows([side[i] for i in rows.tolist()], pad) for side in sides)
-        shifted = torch.cat([torch.full_like(labels[:, :1], bos), labels[:, :-1]], dim=1)
-        return objective(source, shifted, labels)[0] / (labels != pad).sum()
+        return objective(source, shift_right(labels, bos), labels)[0] / (labels != pad).sum()
 
     train_by_rows(model, loss, len(pairs), steps, batch_size, rate, warmup_steps=5, seed=seed)
     return Translator(model, tokenizers[0], target_tokenizer=tokenizers[1])

@@ -1,8 +1,8 @@
-"""Which gender a translation gives to people, where the English says it and where it does not.
+"""The gender of occupations in translations, with and without a hint in the English sentence.
 
 English names an occupation without a gender, German nearly always with one: *a teacher* is *Lehrer*
-or *Lehrerin*. So a translator has to choose. Sentences are made from patterns in which nothing
-tells the gender, or a pronoun or a name does, and the form that comes out is looked up.
+or *Lehrerin*, so a translator has to choose. The test sentences follow patterns in which a pronoun
+or a name shows the gender, or nothing does.
 """
 
 import re
@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from transformer.inference.translator import Translator
 from transformer.lab.beyond.encoder_model import pad_rows
+from transformer.lab.toys.properties import shift_right
 
 Gender = Literal["feminine", "masculine", "other"]
 
@@ -37,13 +38,13 @@ class Occupation:
 
     @property
     def article(self) -> str:
-        """The English article, which is "an" before a vowel."""
+        """The English article: "an" before a vowel."""
         return "an" if self.english[0] in "aeiou" else "a"
 
     def gender_of(self, german: str) -> Gender:
-        """Look up which form a German sentence has; "other" if none, or both.
+        """Return which form a German sentence contains; "other" for neither or both.
 
-        Forms are found as whole words with the endings of the cases, such as "Arztes" or "Ärzten".
+        Forms are matched as whole words with case endings, such as "Arztes" or "Ärzten".
         """
         masculine, feminine = self._has(german, self.masculine), self._has(german, self.feminine)
         if masculine == feminine:
@@ -52,18 +53,18 @@ class Occupation:
 
     @staticmethod
     def _has(german: str, forms: Sequence[str]) -> bool:
-        # "Lehrerin" must not count as "Lehrer", and a compound such as "Deutschlehrer" not either.
+        # Neither "Lehrerin" nor a compound such as "Deutschlehrer" counts as "Lehrer".
         return any(re.search(rf"\b{form}(s|es|n|en)?\b", german) for form in forms)
 
 
 def _regular(pairs: str) -> list[Occupation]:
-    """Occupations whose feminine form is the masculine one with -in."""
+    """Make occupations whose feminine form is the masculine one with -in."""
     words = [pair.split("=") for pair in pairs.split()]
     return [Occupation(english, (german,), (f"{german}in",)) for english, german in words]
 
 
-#: Occupations that the training text of the shipped model names. Nouns that are themselves for men,
-#: such as "waiter" beside "waitress", are left out.
+#: Occupations in the training text of the shipped model, without nouns that are masculine
+#: themselves, such as "waiter" beside "waitress".
 OCCUPATIONS = (
     *_regular(
         "teacher=Lehrer student=Student singer=Sänger dancer=Tänzer musician=Musiker "
@@ -85,7 +86,7 @@ OCCUPATIONS = (
     ),
 )
 
-#: Sentences that say whether a woman or a man is meant, and sentences that do not.
+#: Sentences about a woman, about a man, and about a person of unspecified gender.
 PATTERNS: Mapping[str, tuple[str, ...]] = {
     "not said": ("I am {a} {noun}.", "The {noun} is here.", "My neighbor is {a} {noun}."),
     "a woman": ("She is {a} {noun}.", "Mary is {a} {noun}.", "My sister is {a} {noun}."),
@@ -94,12 +95,7 @@ PATTERNS: Mapping[str, tuple[str, ...]] = {
 
 
 def fill(pattern: str, occupation: Occupation) -> str:
-    """Put an occupation into a pattern.
-
-    Args:
-        pattern: with ``{noun}``, and ``{a}`` for its article.
-        occupation: what to put in.
-    """
+    """Insert an occupation into a pattern with ``{noun}``, and ``{a}`` for its article."""
     return pattern.format(a=occupation.article, noun=occupation.english)
 
 
@@ -108,11 +104,7 @@ _MAN = re.compile(r"\b(he|him|his|himself|tom|man|boy|father|brother|husband|son
 
 
 def said_of(english: str) -> str:
-    """Say what an English sentence tells about the gender of people in it.
-
-    Returns:
-        "a woman" or "a man" if there is a word for one and none for the other, else "not said".
-    """
+    """Return "a woman" or "a man" if a sentence has words for one only, else "not said"."""
     woman, man = bool(_WOMAN.search(english)), bool(_MAN.search(english))
     return "not said" if woman == man else "a woman" if woman else "a man"
 
@@ -120,15 +112,13 @@ def said_of(english: str) -> str:
 def counts_in_text(
     occupations: Sequence[Occupation], english: Sequence[str], german: Sequence[str]
 ) -> dict[str, dict[str, Counter[Gender]]]:
-    """Count how the pairs of a training text render the occupations that their English names.
+    """Count the German forms of the occupations in the English sentences of a training text.
 
     Args:
-        occupations: those to look for, as whole words in the singular.
-        english: sources.
-        german: their translations.
+        occupations: matched as whole words in the singular.
 
     Returns:
-        For each occupation and each of the three cases of :func:`said_of`, how often each form.
+        For each occupation and each of the three cases of :func:`said_of`, the counts by form.
     """
     by_noun = {occupation.english: occupation for occupation in occupations}
     found: dict[str, dict[str, Counter[Gender]]] = {
@@ -147,18 +137,14 @@ def feminine_chance(
     masculine: Sequence[str],
     feminine: Sequence[str],
 ) -> Float[np.ndarray, " sentences"]:
-    """Ask the model how probable one translation is beside another.
+    """Return P(feminine) / (P(feminine) + P(masculine)) for each source.
 
-    A search shows only which of two forms wins. This shows by how much.
+    A search shows only which of two forms wins; this shows by how much.
 
     Args:
         translator: a Transformer with its tokenizers, in evaluation mode.
-        english: sources.
-        masculine: a translation of each.
-        feminine: another one of each.
-
-    Returns:
-        P(feminine) / (P(feminine) + P(masculine)) for each source, from 0 to 1.
+        masculine: a translation of each source.
+        feminine: another translation of each source.
     """
     model, eos = translator.model, translator.model.config.eos_id
     source = [[*ids, eos] for ids in translator.tokenizer.encode_batch(list(english))]
@@ -166,8 +152,7 @@ def feminine_chance(
     for texts in (masculine, feminine):
         target = [[*ids, eos] for ids in translator.target_tokenizer.encode_batch(list(texts))]
         x, y = pad_rows(source, model.config.pad_id), pad_rows(target, model.config.pad_id)
-        begin = torch.full_like(y[:, :1], model.config.bos_id)
-        logs = model(x, torch.cat([begin, y[:, :-1]], dim=1)).log_softmax(-1)
+        logs = model(x, shift_right(y, model.config.bos_id)).log_softmax(-1)
         each = logs.gather(2, y[..., None])[..., 0]
         scores.append(torch.where(y != model.config.pad_id, each, 0.0).sum(dim=1))
     return torch.sigmoid(scores[1] - scores[0]).numpy()

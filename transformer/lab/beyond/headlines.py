@@ -1,15 +1,14 @@
-"""News of a small town, made by rules, and the headline of each report.
+"""Artificial news of a small town, and the headline of each report.
 
-A report has two sentences. One says what happened *today*, the other what happened before; both are
-about people of the town and what they do to its places. Which comes first is drawn. The headline
-says today's event in the present tense, whether the report has it in the active or the passive, and
-leaves out what is said beside it::
+A report has two sentences in random order: one about an event *today*, the other about an earlier
+one. The headline gives today's event in the present tense and in the active voice, without the
+details::
 
     last year the teacher painted the library . today the old bridge was closed by the mayor after
     a long debate .
     ->  mayor closes bridge
 
-So a summariser has to choose a sentence, shorten it, and turn some round.
+A summariser has to choose a sentence, shorten it, and convert some from the passive voice.
 """
 
 from collections import Counter
@@ -17,30 +16,30 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from transformer.data.parallel import Split
 from transformer.inference.decoding import greedy_search
 from transformer.lab.beyond.encoder_model import pad_rows
 from transformer.lab.beyond.reviews import WordIds
+from transformer.lab.toys.properties import shift_right
 from transformer.model.transformer import Transformer
 from transformer.training.loss import TranslationLoss
 
-#: Who acts.
+#: The agents of events.
 PEOPLE = (
     "mayor", "teacher", "baker", "farmer", "judge", "painter", "doctor", "pilot", "banker",
     "singer", "captain", "gardener",
 )  # fmt: skip
-#: What is acted upon.
+#: The objects of events.
 PLACES = (
     "bridge", "library", "mill", "school", "harbour", "station", "market", "museum", "park",
     "theatre", "church", "tower",
 )  # fmt: skip
-#: People and places that no training report names.
+#: People and places that occur in no training report.
 NEW_PEOPLE = ("plumber", "jeweller", "surgeon", "florist")
 NEW_PLACES = ("castle", "airport", "stadium", "bakery")
-#: What is done, in the past and in the present.
+#: The verbs, in the past and in the present tense.
 DEEDS = (
     ("opened", "opens"), ("closed", "closes"), ("sold", "sells"), ("bought", "buys"),
     ("painted", "paints"), ("repaired", "repairs"),
@@ -56,16 +55,11 @@ def make_reports(
     people: Sequence[str] = PEOPLE,
     places: Sequence[str] = PLACES,
 ) -> Split:
-    """Draw reports and their headlines; the same seed draws the same.
+    """Draw reports (the source) and their headlines (the target).
 
     Args:
-        count: how many.
-        seed: of the draw.
-        people: who may act today. Those of the past are always among ``PEOPLE``.
-        places: what may be acted upon today.
-
-    Returns:
-        Reports as the source, headlines as the target.
+        people: possible agents of today's event. Those of the earlier event are from ``PEOPLE``.
+        places: possible objects of today's event.
     """
     random = np.random.default_rng(seed)
 
@@ -90,50 +84,38 @@ def make_reports(
 
 
 def sentences_of(report: str) -> list[str]:
-    """Cut a report at its full stops."""
+    """Split a report at its full stops."""
     return [part.strip() for part in report.split(" .") if part.strip()]
 
 
 def lead(report: str) -> str:
-    """Summarise by the first sentence, as newspapers are written to allow."""
+    """Summarise by the first sentence, which is a strong baseline on real news."""
     return sentences_of(report)[0]
 
 
 def todays_sentence(report: str) -> str:
-    """Summarise by the sentence that says "today": the best that can be had by choosing alone."""
+    """Summarise by the sentence with "today", the best possible choice of a sentence."""
     return next(part for part in sentences_of(report) if "today" in part.split())
 
 
 def rouge_1(summary: str, reference: str) -> float:
-    """F1 of the words that two texts share, each counted as often as both have it, from 0 to 1.
+    """Return the F1 score of the words that two texts share, each with its multiplicity.
 
-    This is the idea of ROUGE-1 without its program: no stemming, words between blanks.
-
-    Args:
-        summary: what was written.
-        reference: what should have been.
+    This is ROUGE-1 without stemming, on words between blanks.
     """
     a, b = Counter(summary.split()), Counter(reference.split())
     return 2 * (a & b).total() / max(a.total() + b.total(), 1)
 
 
 class Summariser:
-    """A Transformer that writes headlines, with its words.
-
-    Args:
-        model: its ids are those of ``words``.
-        words: an id for each word.
-    """
+    """A Transformer that writes headlines, with its vocabulary."""
 
     def __init__(self, model: Transformer, words: WordIds):
         self.model, self.words = model, words
         self._objective = TranslationLoss(model, epsilon=0.0)
 
     def encode(self, split: Split) -> tuple[Tensor, Tensor]:
-        """Ids of reports (N, S) and headlines (N, T), each with EOS at its end, padded with 0.
-
-        Paper: section 5.1
-        """
+        """Return ids of reports (N, S) and headlines (N, T), with EOS, padded with 0."""
         eos = self.model.config.eos_id
         reports, headlines = (
             pad_rows([[*self.words.encode(text), eos] for text in side])
@@ -142,27 +124,13 @@ class Summariser:
         return reports, headlines
 
     def loss(self, reports: Tensor, headlines: Tensor) -> Tensor:
-        """Mean loss a word of a batch, in nats.
-
-        Args:
-            reports: ids (B, S).
-            headlines: ids (B, T).
-
-        Paper: section 5.4
-        """
-        begin = torch.full_like(headlines[:, :1], self.model.config.bos_id)
-        total, _ = self._objective(reports, torch.cat([begin, headlines[:, :-1]], 1), headlines)
+        """Return the mean loss of a batch of ids (B, S) and (B, T), in nats per word."""
+        inputs = shift_right(headlines, self.model.config.bos_id)
+        total, _ = self._objective(reports, inputs, headlines)
         return total / (headlines != self.model.config.pad_id).sum()
 
     def __call__(self, reports: Sequence[str], max_length: int = 10) -> list[str]:
-        """Write a headline for each report, greedily.
-
-        Args:
-            reports: words with blanks between.
-            max_length: most words of a headline, its end counted.
-
-        Paper: section 6.1
-        """
+        """Write a headline of at most ``max_length`` tokens, EOS included, for each report."""
         eos = self.model.config.eos_id
         source = pad_rows([[*self.words.encode(text), eos] for text in reports])
         found = greedy_search(self.model, source, max_length)

@@ -1,9 +1,8 @@
-"""Short reviews in which the order of the words decides, made by rules that stand below.
+"""Artificial reviews whose sentiment depends on the order of the words.
 
-A review is one clause, or two with "but" between them, of which the second decides. A clause says
-something of one thing: that it is good, that it is not good, that it is anything but good. Word
-for word, "not good but cheap" and "cheap but not good" are the same, so whoever counts words
-cannot tell them apart.
+A review is one clause, or two clauses with "but" between them, of which the second decides. A
+clause says that something is good, not good, or anything but good. "Not good but cheap" and "cheap
+but not good" contain the same words, so word counts cannot distinguish them.
 """
 
 from collections import Counter
@@ -30,21 +29,15 @@ BAD = (
     "bad", "dull", "boring", "weak", "awful", "silly", "stale", "cold", "clumsy", "ugly", "tedious",
     "bland",
 )  # fmt: skip
-#: What can stand before an adjective, and whether it turns it round.
+#: Modifiers of an adjective, and whether they negate it.
 TURNS = (("", 1), ("very", 1), ("really", 1), ("not", -1), ("never", -1), ("anything but", -1))
-#: The kinds of review, from the easy to the hard, and the share of each.
+#: The kinds of review, from easy to hard, and the share of each.
 KINDS = {"plain": 0.5, "negated": 0.2, "contrast": 0.2, "contrast, negated": 0.1}
 
 
 @dataclass(frozen=True)
 class Review:
-    """A text, and whether it praises.
-
-    Args:
-        text: lower-cased words with blanks between.
-        positive: whether the whole is praise.
-        kind: a name in ``KINDS``.
-    """
+    """A text of lower-cased words, its sentiment, and its kind among ``KINDS``."""
 
     text: str
     positive: bool
@@ -54,17 +47,15 @@ class Review:
 def make_reviews(
     count: int, seed: int, kinds: Mapping[str, int | float] = KINDS, without: Collection[str] = ()
 ) -> list[Review]:
-    """Draw reviews; the same seed draws the same. Half of them praise, up to chance.
+    """Draw reviews, half of them positive in expectation.
 
     Args:
-        count: how many.
-        seed: of the draw.
-        kinds: which kinds, and the share of each. The kinds that are short hold few different
-            texts, so that one may be drawn twice.
-        without: texts that are drawn again when they come up: those of another part.
+        kinds: the kinds and the share of each. The short kinds have few different texts, which may
+            be drawn more than once.
+        without: texts to exclude, such as those of another split.
 
     Raises:
-        ValueError: if a kind is unknown, or the shares are not those of a whole.
+        ValueError: if a kind is unknown, or the shares do not sum to 1.
     """
     for kind in kinds:
         if kind not in KINDS:
@@ -86,7 +77,7 @@ def _review(random: np.random.Generator, kind: str) -> Review:
     verdict = bool(random.integers(2))
     if not kind.startswith("contrast"):
         return Review(_clause(random, verdict, turned), verdict, kind)
-    # One clause of the two is turned round, which of them is drawn.
+    # One random clause of the two is negated.
     which = int(random.integers(2))
     first = _clause(random, not verdict, turned and which == 0)
     second = _clause(random, verdict, turned and which == 1)
@@ -102,11 +93,7 @@ def _clause(random: np.random.Generator, positive: bool, turned: bool) -> str:
 
 
 class WordIds:
-    """An id for each word of some texts; 0 to 3 are padding, begin, end and unknown.
-
-    Args:
-        texts: words with blanks between.
-    """
+    """A vocabulary of the words of some texts; ids 0 to 3 are padding, BOS, EOS and unknown."""
 
     def __init__(self, texts: Sequence[str]):
         counts = Counter(word for text in texts for word in text.split())
@@ -117,27 +104,20 @@ class WordIds:
         return len(self.words)
 
     def encode(self, text: str) -> list[int]:
-        """Ids of the words of a text.
-
-        Paper: section 5.1
-        """
+        """Return the ids of the words of a text."""
         return [self._ids.get(word, 3) for word in text.split()]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The words again, without padding, begin and end.
-
-        Paper: section 5.1
-        """
+        """Return the words of some ids, without padding, BOS and EOS."""
         return " ".join(self.words[i] for i in ids if i > 2)
 
 
 class BagOfWords(nn.Module):
-    """Logistic regression on which words, or runs of words, a text has: their order is not seen.
+    """Logistic regression on the words of a text, or on its words and word pairs.
 
     Args:
         vocab_size: number of ids V; id 0 is padding.
-        runs: 1 counts words, 2 counts pairs of neighbours too.
-        outputs: size of the answer.
+        runs: 1 for words, 2 for words and pairs of neighbours.
 
     Raises:
         ValueError: if ``runs`` is neither 1 nor 2.
@@ -154,11 +134,7 @@ class BagOfWords(nn.Module):
         nn.init.zeros_(self.weights.weight)
 
     def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B outputs"]:
-        """Add up the weights of what is there.
-
-        Args:
-            ids: padded with 0.
-        """
+        """Sum the weights of the words and pairs of ids padded with 0."""
         if self.runs == 2 and ids.size(1) > 1:
             first, second = ids[:, :-1], ids[:, 1:]
             pairs = self.vocab_size + first * self.vocab_size + second

@@ -1,11 +1,11 @@
-"""The flow of a river below a small catchment: a model of rain and runoff, and forecasts of it.
+"""A rainfall-runoff model of a small catchment, and forecasts of the river's flow.
 
-No measured series ships with this package, so the river is computed. Rain falls on some days and
-not on others, more often in winter than in summer. It fills a soil that holds only so much: the
-fuller it is, the more of the rain runs through it. What runs through goes in part to a quick
-store, which drains within days, and in part to a slow one, which feeds the river for months. Each
-store gives a fixed share of what it holds every day (a linear reservoir). The sun takes water
-from the soil, in summer most.
+The series is simulated, since the package ships no measured one. Rain falls in wet spells, more
+often in winter than in summer. It fills a soil of limited capacity: the fuller the soil, the larger
+the share of the rain that runs through it. This water is divided between a quick store, which
+drains within days, and a slow one, which feeds the river for months. Each store releases a fixed
+share of its content every day (a linear reservoir). Evaporation takes water from the soil, most of
+it in summer.
 """
 
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ YEAR = 365
 
 @dataclass(frozen=True)
 class Catchment:
-    """The numbers of a catchment; water in millimetres, that is litres a square metre.
+    """The parameters of a catchment; water in millimetres, that is litres per square metre.
 
     Args:
-        capacity: what the soil can hold, above 0.
-        curve: how steeply the share that runs through grows with the soil's filling.
-        quick_share: of the water that runs through, the share that goes to the quick store.
-        quick_days: mean time that water stays in the quick store, in days, at least 1.
+        capacity: capacity of the soil, above 0.
+        curve: exponent of the share that runs through as a function of the soil's filling.
+        quick_share: share of this water that goes to the quick store.
+        quick_days: mean residence time in the quick store, in days, at least 1.
         slow_days: the same for the slow store.
-        gauge_error: standard deviation of the error of a reading, as a share of the flow.
+        gauge_error: standard deviation of the error of a reading, relative to the flow.
     """
 
     capacity: int | float = 120.0
@@ -41,25 +41,16 @@ class Catchment:
 
 @dataclass(frozen=True)
 class River:
-    """Daily rain and flow.
-
-    Args:
-        rain: in millimetres a day.
-        flow: at the gauge, in millimetres a day over the whole catchment.
-    """
+    """Daily rain and flow at the gauge, in millimetres per day over the catchment."""
 
     rain: Float[np.ndarray, " days"]
     flow: Float[np.ndarray, " days"]
 
 
 def draw_rain(days: int, random: np.random.Generator) -> Float[np.ndarray, " days"]:
-    """Draw daily rain: wet spells and dry ones, and in summer fewer but heavier falls.
+    """Draw daily rain from the first of January: wet and dry spells, heavier rain in summer.
 
     A day is wet more often after a wet one. The amount of a wet day is gamma-distributed.
-
-    Args:
-        days: how many, from the first of January.
-        random: the generator to draw with.
     """
     winter = 0.5 + 0.5 * np.cos(2 * np.pi * np.arange(days) / YEAR)
     after_dry, after_wet = 0.15 + 0.15 * winter, 0.5 + 0.15 * winter
@@ -72,18 +63,10 @@ def draw_rain(days: int, random: np.random.Generator) -> Float[np.ndarray, " day
 def run_off(
     rain: Float[np.ndarray, " days"], catchment: Catchment | None = None
 ) -> Float[np.ndarray, " days"]:
-    """Compute the flow that follows from rain: one soil and two linear reservoirs, day by day.
-
-    Args:
-        rain: in millimetres a day, from the first of January.
-        catchment: its numbers; the defaults if None.
-
-    Returns:
-        The flow in millimetres a day, without any error of a gauge.
-    """
+    """Compute the flow from the rain, both from the first of January, without gauge error."""
     c = catchment or Catchment()
     winter = 0.5 + 0.5 * np.cos(2 * np.pi * np.arange(len(rain)) / YEAR)
-    demand = 0.3 + 3.2 * (1 - winter)  # what the sun could take, millimetres a day
+    demand = 0.3 + 3.2 * (1 - winter)  # potential evaporation, millimetres per day
     soil, quick, slow = c.capacity / 2, 0.0, 40.0
     flow = np.zeros(len(rain))
     for day, fallen in enumerate(rain):
@@ -101,14 +84,12 @@ def run_off(
 
 
 def make_river(years: int, seed: int, catchment: Catchment | None = None) -> River:
-    """Draw rain, and measure the flow that follows from it; the same seed gives the same river.
-
-    A year before the first one is computed and thrown away, so that the stores have filled.
+    """Draw rain and measured flow, after an additional year in which the stores fill.
 
     Args:
-        years: of 365 days, at least 1.
-        seed: of the rain and of the gauge's errors.
-        catchment: its numbers; the defaults if None.
+        years: number of years of 365 days, at least 1.
+        seed: of the rain and the gauge errors.
+        catchment: the parameters; the defaults if None.
     """
     c, random = catchment or Catchment(), np.random.default_rng(seed)
     rain = draw_rain((years + 1) * YEAR, random)
@@ -118,13 +99,13 @@ def make_river(years: int, seed: int, catchment: Catchment | None = None) -> Riv
 
 @dataclass(frozen=True)
 class Windows:
-    """Pieces of a river's record, each with the days that follow and are to be forecast.
+    """Windows of a river's record, each with the days to forecast at its end.
 
     Args:
         inputs: of each day the square roots of rain and flow, the season as sine and cosine, and
-            whether the day lies ahead. The flow of the days ahead is 0.
-        targets: flow of the days ahead, in millimetres a day.
-        last: flow of the last day that is known.
+            whether the day is to be forecast. The flow of the days to forecast is 0.
+        targets: flow of the days to forecast, in millimetres per day.
+        last: flow of the last known day.
     """
 
     inputs: Float[Tensor, "windows days features"]
@@ -138,14 +119,11 @@ class Windows:
 def cut_windows(
     river: River, history: int = 30, horizon: int = 5, rain_known: bool = True
 ) -> Windows:
-    """Cut a record into overlapping windows, one for each day that has enough before and after it.
+    """Cut a record into overlapping windows, one for each possible day.
 
     Args:
-        river: the record.
-        history: days that are known.
-        horizon: days to forecast.
-        rain_known: whether the rain of the days ahead is given, as a forecast of the weather that
-            is always right would give it.
+        rain_known: whether the rain of the days to forecast is known, as from a perfect weather
+            forecast.
 
     Raises:
         ValueError: if the record is too short for one window.
@@ -155,7 +133,7 @@ def cut_windows(
     if len(days) < total:
         raise ValueError(f"river must have at least {total} days, got {len(days)}")
     season = 2 * np.pi * days / YEAR
-    # A few floods are far larger than all other days; roots bring them nearer.
+    # A few floods are far larger than all other days; roots reduce their weight.
     columns = [np.sqrt(river.rain), np.sqrt(river.flow), np.sin(season), np.cos(season)]
     columns.append(np.zeros(len(days)))
     record = torch.tensor(np.stack(columns, axis=1), dtype=torch.float32)
@@ -170,26 +148,23 @@ def cut_windows(
 def efficiency(
     forecast: Float[Tensor, "windows horizon"], truth: Float[Tensor, "windows horizon"]
 ) -> Float[Tensor, " horizon"]:
-    """Nash and Sutcliffe's efficiency of each day ahead.
+    """Return the Nash-Sutcliffe efficiency of each day ahead.
 
-    Returns:
-        1 for perfect forecasts, 0 for those as good as always saying the mean flow; below 0 for
-        worse ones.
+    It is 1 for perfect forecasts, 0 for forecasts as good as the mean flow, and negative for worse
+    ones.
     """
     wrong = (forecast - truth).square().sum(dim=0)
     return 1 - wrong / (truth - truth.mean(dim=0)).square().sum(dim=0)
 
 
 class Forecaster(nn.Module):
-    """A model of windows whose answer is added to the last known flow, in roots.
+    """A model whose output is added to the last known flow, on the scale of square roots.
 
-    With an answer of 0 it says what persistence says: tomorrow as today. The square roots of flows
-    are what is forecast, as they are what comes in.
+    With an output of 0 the forecast is persistence: the flow of today.
 
     Args:
-        model: maps windows (B, days, features) to one number a day (B, days, 1), of which those
-            of the days ahead are taken.
-        horizon: days to forecast.
+        model: maps windows (B, days, features) to one number per day (B, days, 1), of which those
+            of the days to forecast are used.
     """
 
     def __init__(self, model: nn.Module, horizon: int):
@@ -203,11 +178,7 @@ class Forecaster(nn.Module):
 
 
 class DailyGRU(nn.Module):
-    """A recurrent network that reads day by day and answers from its state after each day.
-
-    Args:
-        features: numbers a day.
-        d_hidden: size of the state.
+    """A recurrent network that answers from its state after each day.
 
     Paper: section 1 (recurrent networks)
     """
@@ -218,24 +189,14 @@ class DailyGRU(nn.Module):
         self.answer = nn.Linear(d_hidden, 1)
 
     def forward(self, inputs: Float[Tensor, "B days features"]) -> Float[Tensor, "B days 1"]:
-        """Answer for each day.
-
-        Paper: section 1
-        """
+        """Answer for each day."""
         return self.answer(self.recurrent(inputs)[0])
 
 
 def linear_forecast(train: Windows, test: Windows) -> Float[Tensor, "windows horizon"]:
-    """Fit a linear model of everything that a window holds, by least squares, and forecast.
+    """Fit a linear model of all features of a window by least squares, and forecast the flows.
 
-    It works on roots, as the networks do, and adds its answer to the last known flow as they do.
-
-    Args:
-        train: to fit.
-        test: to forecast.
-
-    Returns:
-        Flows in millimetres a day.
+    It uses square roots and the last known flow in the same way as :class:`Forecaster`.
     """
 
     def columns(windows: Windows) -> Tensor:
@@ -243,6 +204,6 @@ def linear_forecast(train: Windows, test: Windows) -> Float[Tensor, "windows hor
         return torch.cat([flat, torch.ones(len(flat), 1, dtype=torch.double)], dim=1)
 
     roots = train.targets.sqrt() - train.last.sqrt()[:, None]
-    # Some columns never change; the least of all solutions leaves them alone.
+    # Some columns are constant; the minimum-norm solution ignores them.
     fit = torch.linalg.lstsq(columns(train), roots.double(), driver="gelsd").solution
     return (test.last.sqrt()[:, None] + (columns(test) @ fit).float()).clamp(min=0).square()

@@ -1,8 +1,7 @@
-"""What a head is worth: its weights replaced by something else, and the loss measured again.
+"""Ablation of heads: replace the attention weights of a head and measure the loss again.
 
-A picture shows where a head looks, not whether anything depends on it. So the weights of a head are
-set to zero, or spread evenly, or handed out to the wrong keys, and everything behind it is computed
-anew.
+A picture shows where a head looks, not whether the result depends on it. Here the weights of a
+head are set to zero, spread evenly, or shuffled, and the rest of the model runs on the result.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from transformer.data.batching import Batch
 from transformer.inference.stepwise import evaluation_mode
 from transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
 from transformer.model.config import TransformerConfig
-from transformer.model.packing import UNPACKED, Packing
+from transformer.model.masks import causal_mask
 from transformer.model.transformer import Transformer
 
 Kind = Literal["encoder", "decoder", "cross"]
@@ -35,25 +34,25 @@ class Head(NamedTuple):
 
     Args:
         kind: "encoder" and "decoder" for self-attention, "cross" for encoder-decoder attention.
-        layer: of its stack.
-        index: of its layer.
+        layer: index of the layer in its stack.
+        index: index of the head in its layer.
 
     Paper: section 3.2.3
     """
 
     kind: Kind
     layer: int
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a head
+    index: int  # type: ignore[assignment]  # shadows tuple.index
 
     def __str__(self) -> str:
         return f"{self.kind} {self.layer + 1}.{self.index + 1}"
 
     @classmethod
     def named(cls, name: str) -> "Head":
-        """The head of a name such as "cross 3.1".
+        """Return the head of a name such as "cross 3.1".
 
         Raises:
-            ValueError: if it is no such name.
+            ValueError: if the name has another form.
         """
         try:
             kind, place = name.split(" ")
@@ -66,10 +65,7 @@ class Head(NamedTuple):
 
 
 def heads_of(config: TransformerConfig) -> list[Head]:
-    """All heads of a model: those of the encoder, of the decoder, of the cross-attention.
-
-    Paper: section 3.2.3
-    """
+    """Return all heads of a model: those of the encoder, the decoder, and cross-attention."""
     decoder_layers = config.num_decoder_layers or config.num_layers
     layers = dict(encoder=config.num_layers, decoder=decoder_layers, cross=decoder_layers)
     return [
@@ -81,12 +77,10 @@ def heads_of(config: TransformerConfig) -> list[Head]:
 
 
 def attention_of(model: Transformer, head: Head) -> MultiHeadAttention:
-    """The attention that a head belongs to.
+    """Return the attention module of a head.
 
     Raises:
         ValueError: if the model has no such head.
-
-    Paper: section 3.2.3
     """
     if head not in heads_of(model.config):
         raise ValueError(f"the model has no head {head}")
@@ -99,22 +93,12 @@ def attention_of(model: Transformer, head: Head) -> MultiHeadAttention:
 def silent(
     weights: Float[Tensor, "B T S"], visible: Bool[Tensor, "B T S"]
 ) -> Float[Tensor, "B T S"]:
-    """Take all weights away: the head adds nothing, as if its rows of W^O were zero.
-
-    Args:
-        weights: of one head.
-        visible: True where a query may see a key.
-    """
+    """Set all weights of a head to zero, as if its rows of W^O were zero."""
     return torch.zeros_like(weights)
 
 
 def even(weights: Float[Tensor, "B T S"], visible: Bool[Tensor, "B T S"]) -> Float[Tensor, "B T S"]:
-    """Look at all visible keys alike: the head still adds something, but does not choose.
-
-    Args:
-        weights: of one head.
-        visible: True where a query may see a key.
-    """
+    """Spread the weights of a head evenly over the visible keys."""
     share = visible.to(weights.dtype)
     return share / share.sum(dim=-1, keepdim=True).clamp(min=1)
 
@@ -124,9 +108,7 @@ def shuffled(
     visible: Bool[Tensor, "B T S"],
     seed: int | None = None,
 ) -> Float[Tensor, "B T S"]:
-    """Hand the weights of each query out to its visible keys in random order.
-
-    The head stays as sure as it was, of something else.
+    """Shuffle the weights of each query over its visible keys, which keeps their entropy.
 
     Args:
         weights: of one head.
@@ -141,13 +123,13 @@ def shuffled(
 
 @contextmanager
 def edited(model: Transformer, edits: Mapping[Head, Edit]) -> Iterator[Transformer]:
-    """Run a model with other attention weights in some heads; afterwards it is as it was.
+    """Edit the attention weights of some heads of a model in this context.
 
-    It holds for whole sequences and for one token at a time, so for translating as well.
+    The edits apply to whole sequences and to decoding token by token, so to translation as well.
 
     Args:
-        model: the model; it is switched to evaluation mode meanwhile.
-        edits: what to do to the weights of each head.
+        model: the model; it is in evaluation mode in the context.
+        edits: a function of the weights of each head.
 
     Raises:
         ValueError: if the model has no such head.
@@ -172,10 +154,11 @@ def _attend(
     key: Tensor,
     value: Tensor,
     mask: Tensor | None = None,
-    maps: list[Tensor] | None = None,
-    packing: Packing = UNPACKED,
+    is_causal: bool = False,
 ) -> Tensor:
     """MultiHeadAttention.attend, with changes to the weights between softmax and values."""
+    if is_causal:
+        mask = causal_mask(query.size(-2), query.device)
     _, weights = scaled_dot_product_attention(
         query, key, value, mask, scale=attention.scale, need_weights=True
     )
@@ -184,19 +167,17 @@ def _attend(
     weights = weights.clone()
     for index, change in changes.items():
         weights[:, index] = change(weights[:, index], visible[:, index])
-    if maps is not None:
-        maps.append(weights)
-    return attention.out_projection(packing.pack((weights @ value).transpose(1, 2).flatten(2)))
+    if attention.on_weights is not None:
+        attention.on_weights(weights)
+    return (weights @ value).transpose(1, 2).flatten(2)
 
 
 class PairLosses(NamedTuple):
-    """What a model loses on each pair of some batches, in the order of the batches.
+    """The losses of a model on each pair of some batches, in order.
 
     Args:
-        nll: negative log-likelihood of the target, in nats, EOS included.
-        tokens: number of target tokens, EOS included.
-
-    Paper: section 6.2, Table 3 (perplexity)
+        nll: negative log-likelihood of the target in nats, including EOS.
+        tokens: number of target tokens, including EOS.
     """
 
     nll: Float[np.ndarray, " pairs"]
@@ -204,24 +185,20 @@ class PairLosses(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Nats a token over all pairs; its exponential is the perplexity.
-
-        Paper: section 6.2, Table 3
-        """
+        """Nats per token over all pairs; its exponential is the perplexity."""
         return float(self.nll.sum() / self.tokens.sum())
 
     def more_than(
         self, other: "PairLosses", samples: int = 1000, seed: int = 0
     ) -> tuple[float, Float[np.ndarray, " samples"]]:
-        """How many nats a token this loses more than another on the same pairs, and how sure.
+        """Return the loss in nats per token beyond that of another model, with bootstrap samples.
 
         Args:
             other: losses on the same pairs in the same order.
-            samples: how many test sets to draw from the pairs, with replacement.
-            seed: of the draws; with the same seed the same pairs are drawn.
+            seed: of the samples; the same seed draws the same pairs.
 
         Returns:
-            The difference, and that of each drawn test set.
+            The difference, and that of each bootstrap sample.
 
         Raises:
             ValueError: if the pairs differ in number or length.
@@ -240,20 +217,16 @@ def pair_losses(
     edits: Mapping[Head, Edit] | None = None,
     memories: Sequence[Tensor] | None = None,
 ) -> PairLosses:
-    """Measure what a model loses on each pair, with or without changed heads.
+    """Measure the loss of a model on each pair, with or without edited heads.
 
     Args:
-        model: the model; it is switched to evaluation mode meanwhile.
-        batches: what to measure on.
-        edits: as for :func:`edited`; None for none.
-        memories: the encoder's output for each batch, if it is known: it saves a third of the
-            time where no head of the encoder is changed.
-
-    Returns:
-        One entry a pair, in the order of the batches.
+        model: the model; evaluated in evaluation mode.
+        edits: as for :func:`edited`; None for no edits.
+        memories: the encoder's output for each batch, if known: without edits in the encoder it
+            saves a third of the time.
 
     Raises:
-        ValueError: if a head of the encoder is changed and memories are given.
+        ValueError: if a head of the encoder is edited and memories are given.
 
     Paper: section 6.2, Table 3
     """
@@ -277,13 +250,6 @@ def pair_losses(
 
 @torch.inference_mode()
 def encode_all(model: Transformer, batches: Sequence[Batch]) -> list[Tensor]:
-    """The encoder's output for each batch, for :func:`pair_losses`.
-
-    Args:
-        model: the model; it is switched to evaluation mode meanwhile.
-        batches: what to encode.
-
-    Paper: section 3.1, Encoder
-    """
+    """Return the encoder's output for each batch, for :func:`pair_losses`."""
     with evaluation_mode(model):
         return [model.encode(batch.source) for batch in batches]

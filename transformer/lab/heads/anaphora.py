@@ -1,9 +1,9 @@
-"""Does a pronoun look at the name it stands for? Many sentences in place of one picture.
+"""Attention from pronouns to the name they refer to, over many sentences.
 
-The corpus is full of sentences in which somebody called Tom is followed by "he", "his" or "him".
-A head that resolves pronouns looks from the pronoun to the name more than other words do from the
-same distance. The comparison at the same distance matters: a head that looks so many places back
-meets the name by position alone.
+The corpus has many sentences in which "Tom" is followed by "he", "his" or "him". A head that
+resolves pronouns attends from the pronoun to the name more than other words do from the same
+distance. The comparison at equal distance matters: a head that looks a fixed number of positions
+back attends to the name by position alone.
 
 Paper: section 4, Figure 4 (heads apparently involved in anaphora resolution)
 """
@@ -17,21 +17,21 @@ from jaxtyping import Float, Int
 
 from transformer.inference.stepwise import evaluation_mode
 from transformer.inference.translator import Translator
+from transformer.model.attention import record_attention
 from transformer.model.transformer import Transformer
 
-#: Pronouns that can stand for a man, as the tokenizer of the shipped model writes them.
+#: Masculine pronouns as the tokenizer of the shipped model writes them.
 HE = ("▁he", "▁his", "▁him", "▁himself")
 
 
 @dataclass(frozen=True)
 class NameLooks:
-    """Weights from later words to a name, in the encoder.
+    """Attention weights from later words to a name, in the encoder.
 
     Args:
         weights: of each (word, name) pair in each head.
         is_pronoun: whether the word is a pronoun.
-        distance: how many tokens the word stands behind the name, at least 1.
-        sentence: number of the sentence.
+        distance: number of tokens from the name to the word, at least 1.
 
     Paper: section 4, Figure 4
     """
@@ -42,26 +42,20 @@ class NameLooks:
     sentence: Int[np.ndarray, " looks"]
 
     def excess(self) -> Float[np.ndarray, "layers H"]:
-        """Mean weight from pronouns, less that of other words at the same distance.
+        """Return the mean weight from pronouns minus that of other words at the same distance.
 
-        Distances at which there are not both are left out; the others count by their pronouns.
+        Distances without both kinds are ignored; the others are weighted by their pronouns.
 
         Returns:
-            About 0 where pronouns do what other words do; at most 1.
-
-        Paper: section 4, Figure 4
+            About 0 if pronouns behave like other words; at most 1.
         """
         return self._excess(np.ones(len(self.distance)))
 
     def excess_draws(self, samples: int = 200, seed: int = 0) -> np.ndarray:
-        """The same on sentences that are drawn with replacement.
-
-        Args:
-            samples: how many times to draw as many sentences.
-            seed: of the draws.
+        """Return bootstrap samples of :meth:`excess` over sentences.
 
         Returns:
-            (samples, layers, H); NaN for a draw in which no distance has both.
+            (samples, layers, H); NaN for a sample in which no distance has both kinds.
         """
         random, n = np.random.default_rng(seed), int(self.sentence.max()) + 1
         times = random.multinomial(n, np.full(n, 1 / n), size=samples)
@@ -97,10 +91,9 @@ def looks_at_name(
 
     Args:
         translator: a Transformer with its tokenizer.
-        sentences: those that begin with the name and hold a pronoun are used.
+        sentences: candidates; those that begin with the name and contain a pronoun are used.
         name: one token at the start of a sentence.
         pronouns: tokens as :meth:`~transformer.data.tokenizer.Tokenizer.tokens` writes them.
-        batch_size: sentences at once.
 
     Raises:
         ValueError: if no sentence has both.
@@ -122,10 +115,9 @@ def looks_at_name(
     for start in range(0, len(kept), batch_size):
         some = kept[start : start + batch_size]
         source = translator._pad([[*rows[i], tokenizer.eos_id] for i in some])
-        maps: list[torch.Tensor] = []
-        with evaluation_mode(model):
-            model.encode(source, maps)
-        stacked = torch.stack(maps, dim=1).numpy()  # (B, layers, H, S, S)
+        with evaluation_mode(model), record_attention(model) as recorded:
+            model.encode(source)
+        stacked = torch.stack(recorded.encoder, dim=1).numpy()  # (B, layers, H, S, S)
         for b, i in enumerate(some):
             words = labels[i][1:]
             weights.append(np.moveaxis(stacked[b, :, :, 1 : len(words) + 1, 0], -1, 0))

@@ -1,8 +1,8 @@
-"""From tokens to words: cross-attention read as a word alignment, and word links as token links.
+"""Cross-attention as a word alignment: from tokens to words and back.
 
-A word is often several tokens. The weights on the tokens of a source word add up; over the tokens
-of a target word they are averaged. And there are two rows to read for a target word: the one that
-*writes* it, where the decoder has not seen it yet, and the next one, which has just *read* it.
+A word often has several tokens. Weights are summed over the tokens of a source word and averaged
+over those of a target word. Two rows of the decoder can represent a target word: the row that
+*writes* it, before the decoder has seen it, and the next row, which has just *read* it.
 """
 
 from collections.abc import Sequence
@@ -16,27 +16,25 @@ from transformer.inference.translator import Translator
 from transformer.lab.heads.word_alignment import AlignedPair, WordLinks
 from transformer.lab.recipe.simple_translators import words_of
 
-#: The row of the decoder that speaks for a target word is the one that writes it, or the next one.
+#: The row of the decoder that represents a target word: the one that writes it, or the next.
 Row = Literal["writes", "has read"]
 
 
 def token_words(tokenizer: TokenizerLike, text: str) -> list[int]:
-    """Say which word each token of a text belongs to.
+    """Return the index of each token's word.
 
     Args:
-        tokenizer: cuts the text into tokens.
         text: the sentence; runs of blanks count as one.
 
     Returns:
-        For each token the number of the word, counted from 0 in
-        :func:`~transformer.lab.recipe.simple_translators.words_of`. A token that
-        reaches over several words belongs to the first of them; a mere blank belongs to the word
-        after it.
+        For each token an index into
+        :func:`~transformer.lab.recipe.simple_translators.words_of`. A token that spans several
+        words belongs to the first of them, a blank to the word after it.
     """
     text = " ".join(text.split())
     ids = tokenizer.encode(text)
     ends = [len(t) for t in tokenizer.decode_batch([ids[: k + 1] for k in range(len(ids))])]
-    word_at, at = [], 0  # for each character its word; for a blank the word after it
+    word_at, at = [], 0  # the word of each character; of a blank, the word after it
     for number, word in enumerate(words_of(text)):
         start = text.lower().index(word, at)
         word_at += [number] * (start + len(word) - at)
@@ -55,19 +53,19 @@ def word_weights(
     source_words: Sequence[int],
     row: Row = "writes",
 ) -> Float[np.ndarray, "*maps target source"]:
-    """Turn the weights between tokens into weights between words.
+    """Convert weights between tokens into weights between words.
 
     Args:
         weights: cross-attention of one pair; row i reads token i - 1 and writes token i.
-        target_words: the word of each target token, EOS left out.
-        source_words: the word of each source token, EOS left out.
-        row: which row speaks for a target word.
+        target_words: the word of each target token, without EOS.
+        source_words: the word of each source token, without EOS.
+        row: the row that represents a target word.
 
     Returns:
-        Rows sum to at most 1: what goes to the end of the sentence is left out.
+        Rows sum to at most 1, since weight on the end of the sentence is omitted.
 
     Raises:
-        ValueError: if ``row`` is unknown, or the weights are of fewer tokens.
+        ValueError: if ``row`` is unknown, or the weights cover fewer tokens.
     """
     if row not in ("writes", "has read"):
         raise ValueError(f"row must be 'writes' or 'has read', got {row!r}")
@@ -86,23 +84,19 @@ def word_weights(
 
 
 def strongest_links(weights: Float[np.ndarray, "target source"]) -> WordLinks:
-    """Link each target word to the source word with the largest weight.
-
-    Args:
-        weights: between words, of one head or a mean of several.
-    """
+    """Link each target word to the source word with the largest weight."""
     return frozenset((int(i), j) for j, i in enumerate(weights.argmax(axis=-1)))
 
 
 def cross_word_weights(
     translator: Translator, pair: AlignedPair, row: Row = "writes"
 ) -> Float[np.ndarray, "layers H target source"]:
-    """The cross-attention of a pair, all layers and heads, between words.
+    """Return the cross-attention of all layers and heads between the words of a pair.
 
     Args:
         translator: a Transformer with its tokenizer.
-        pair: the sentence, and the translation that the decoder is made to read.
-        row: which row speaks for a target word.
+        pair: the sentence, and its translation as the decoder's input.
+        row: the row that represents a target word.
 
     Raises:
         ValueError: if a side has no words.
@@ -118,16 +112,11 @@ def cross_word_weights(
 def token_links(
     translator: Translator, pair: AlignedPair, sure: bool = True
 ) -> Bool[np.ndarray, "S T"]:
-    """Write the links between words as links between their tokens.
+    """Convert links between words into links between their tokens, without EOS.
 
     Args:
-        translator: whose tokens.
-        pair: an aligned pair.
-        sure: the sure links; False for the possible ones.
-
-    Returns:
-        True where source token s and target token t belong to words that are linked; the ends of
-        the sentences are linked to nothing, and are left out.
+        translator: provides the tokenizers.
+        sure: whether to use the sure links or the possible ones.
     """
     source = token_words(translator.tokenizer, pair.source)
     target = token_words(translator.target_tokenizer, pair.target)

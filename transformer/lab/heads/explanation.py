@@ -1,8 +1,8 @@
-"""Does attention explain a prediction? Compared with what happens when something is taken away.
+"""Attention as an explanation of predictions, compared with the effect of removing tokens.
 
-If the weights of cross-attention said which source tokens a prediction depends on, then taking away
-a token with a large weight would change the prediction more than taking away one with a small
-weight. Both can be measured, for each prediction and each source token.
+If cross-attention weights showed which source tokens a prediction depends on, removing a token with
+a large weight would change the prediction more than removing one with a small weight. Both are
+measured for each prediction and each source token.
 
 Paper: section 4 (self-attention could yield more interpretable models)
 """
@@ -19,23 +19,15 @@ from transformer.inference.stepwise import evaluation_mode
 from transformer.lab.table_3.rank_correlation import spearman
 from transformer.model.transformer import Transformer
 
-#: Taken away is the token itself, so that the encoder never sees it, or only its vector in the
-#: encoder's output, which is what cross-attention looks at.
+#: Remove the token itself, so that the encoder never sees it, or only its vector in the encoder's
+#: output, to which cross-attention attends.
 Removed = Literal["token", "vector"]
 
 
 def total_variation(
     p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"]
 ) -> Float[Tensor, "*batch"]:
-    """Measure how far two distributions are apart: the probability that has moved.
-
-    Args:
-        p: probabilities.
-        q: probabilities.
-
-    Returns:
-        0 for the same distribution, 1 for two that share nothing.
-    """
+    """Return the total variation distance of two distributions, from 0 to 1."""
     return (p - q).abs().sum(dim=-1) / 2
 
 
@@ -46,16 +38,16 @@ def removal_effects(
     target: Int[Tensor, "1 T"],
     removed: Removed = "token",
 ) -> Float[Tensor, "T S"]:
-    """Take each source position away in turn, and measure how far each prediction moves.
+    """Remove each source position in turn, and measure how far each prediction moves.
 
     Args:
-        model: the model; it is switched to evaluation mode meanwhile.
+        model: the model; evaluated in evaluation mode.
         source: ids of one sentence, without padding.
         target: the decoder's input, BOS first, without padding.
         removed: "token" or "vector".
 
     Returns:
-        Total variation between the predictions with and without, 0 to 1.
+        Total variation between the predictions with and without the position.
 
     Raises:
         ValueError: if ``removed`` is unknown.
@@ -63,7 +55,7 @@ def removal_effects(
     if removed not in ("token", "vector"):
         raise ValueError(f"removed must be 'token' or 'vector', got {removed!r}")
     size = source.size(1)
-    # A padded position is one that nobody may attend to; the others keep their places.
+    # No query may attend to a padded position; the others keep their places.
     gaps = torch.eye(size, dtype=torch.bool)
     without = source.expand(size, size).masked_fill(gaps, model.config.pad_id)
     with evaluation_mode(model):
@@ -80,16 +72,13 @@ def gradient_norms(
     target: Int[Tensor, "1 T"],
     labels: Int[Tensor, "1 T"],
 ) -> Float[Tensor, "T S"]:
-    """Measure how steeply the log-probability of each label changes with each source embedding.
+    """Return the gradient norm of each label's log-probability for each source embedding.
 
     Args:
-        model: the model; it is switched to evaluation mode meanwhile.
+        model: the model; evaluated in evaluation mode.
         source: ids of one sentence, without padding.
         target: the decoder's input, BOS first, without padding.
-        labels: what should be predicted at each position.
-
-    Returns:
-        Norms of the gradients, at least 0.
+        labels: the correct token at each position.
     """
     embedded: list[Tensor] = []
 
@@ -97,7 +86,7 @@ def gradient_norms(
         embedded.append(output.detach().requires_grad_())  # the source comes first
         return embedded[-1]
 
-    rows = target.size(1)  # one copy of the source for each prediction: one backward pass for all
+    rows = target.size(1)  # with one copy of the source per prediction, one backward pass is enough
     handle = model.embedding.register_forward_hook(watch)
     try:
         with evaluation_mode(model), torch.enable_grad():
@@ -118,11 +107,11 @@ def mean_agreement(
     """Correlate two rankings of the source tokens, prediction by prediction.
 
     Args:
-        one: for each sentence a number for each prediction and source token, (T, S).
+        one: for each sentence a score of each source token for each prediction, (T, S).
         other: the same for another ranking.
 
     Returns:
-        For each sentence the mean over its predictions of Spearman's coefficient, -1 to 1.
+        For each sentence the mean of Spearman's coefficient over its predictions.
 
     Raises:
         ValueError: if the shapes differ, or a sentence has fewer than 2 source tokens.

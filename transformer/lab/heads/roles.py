@@ -1,9 +1,8 @@
-"""What a head looks at, by score: how much of its attention falls on the token before, the token
-after, the same word elsewhere, the end of the sentence, a mark, or the word that is translated.
+"""Roles of heads: the share of a head's attention on the previous token, the next token, the same
+word elsewhere, the end of the sentence, punctuation, or the word being translated.
 
-A score says nothing alone, since even attention puts something everywhere. So each comes with what
-even attention would give on the same sentences, and a model that was never trained tells what comes
-by chance.
+Uniform attention has a share on everything, so each score comes with that of uniform attention on
+the same sentences, and untrained models show the scores that arise by chance.
 
 Paper: section 4 (individual attention heads learn to perform different tasks), Figures 3 to 5
 """
@@ -23,30 +22,27 @@ from transformer.inference.stepwise import evaluation_mode
 from transformer.lab.heads.ablation import KINDS, Head, Kind
 from transformer.model.transformer import Transformer
 
-#: The roles that are looked for in each kind of attention. "start" is BOS, "end" is EOS, "mark" a
-#: punctuation mark, "translated" a source token that is linked to the token about to be written,
-#: "just read" one that is linked to the token last written.
+#: The roles in each kind of attention. "start" is BOS, "end" is EOS, "mark" is punctuation,
+#: "translated" a source token linked to the token about to be written, "just read" one linked to
+#: the token written last.
 ROLES: dict[Kind, tuple[str, ...]] = {
     "encoder": ("itself", "previous", "next", "same word", "mark", "end"),
     "decoder": ("itself", "previous", "same word", "mark", "start"),
     "cross": ("same place", "translated", "just read", "mark", "end"),
 }
 
-# A link matrix for each pair: links[i][s, t] is True if source token s belongs to target token t.
+# A link matrix per pair: links[i][s, t] is True if source token s belongs to target token t.
 Links = Sequence[np.ndarray]
 
 
 @dataclass(frozen=True)
 class RoleScores:
-    """How much of its attention each head of one kind gives to each role.
+    """The share of attention of each head of one kind on each role.
 
     Args:
-        roles: the names of the roles.
         weight: mean weight on the role's keys, over the queries that have such keys, 0 to 1.
-        even: what even attention would give there, 0 to 1.
-        queries: how many queries have such keys.
-
-    Paper: section 4, Figures 3 to 5
+        even: the same for uniform attention.
+        queries: number of queries that have such keys.
     """
 
     roles: tuple[str, ...]
@@ -55,12 +51,10 @@ class RoleScores:
     queries: Int[np.ndarray, " roles"]
 
     def of(self, role: str) -> Float[np.ndarray, "layers H"]:
-        """The scores of all heads in one role.
+        """Return the scores of all heads in one role.
 
         Raises:
             ValueError: if there is no such role.
-
-        Paper: section 4
         """
         if role not in self.roles:
             raise ValueError(f"role must be one of {', '.join(self.roles)}, got {role!r}")
@@ -68,11 +62,7 @@ class RoleScores:
 
 
 def mark_ids(tokenizer: TokenizerLike) -> list[int]:
-    """The ids of all tokens that hold punctuation and nothing else.
-
-    Args:
-        tokenizer: whose vocabulary to go through.
-    """
+    """Return the ids of all tokens that consist of punctuation."""
     labels = tokenizer.tokens(range(tokenizer.vocab_size))
     return [
         i
@@ -89,18 +79,15 @@ def role_patterns(
     marks: Collection[int],
     links: Links | None = None,
 ) -> tuple[Bool[Tensor, "B T S"], dict[str, Bool[Tensor, "B T S"]]]:
-    """Say which keys each query may see, and which of these each role is about.
+    """Return which keys each query may see, and which of these belong to each role.
 
     Args:
-        kind: of attention.
-        queries: token ids that ask; for "decoder" and "cross" the decoder's input.
-        keys: token ids that are asked.
-        model: for the ids of padding, start and end.
+        queries: token ids of the queries; for "decoder" and "cross" the decoder's input.
+        keys: token ids of the keys.
+        model: provides the ids of padding, start and end.
         marks: ids of punctuation.
-        links: of each pair, source by target tokens; needed for "translated" and "just read",
-            which are left out without them.
-
-    Paper: section 3.2.3
+        links: of each pair, source by target tokens; without them "translated" and "just read"
+            are omitted.
     """
     c = model.config
     t, s = torch.arange(queries.size(1))[:, None], torch.arange(keys.size(1))
@@ -121,7 +108,7 @@ def role_patterns(
 
 
 def _linked(links: Links, visible: Tensor) -> dict[str, Tensor]:
-    """Keys that belong to the token which a query is about to write, and to the one before."""
+    """Return the keys linked to the token about to be written, and to the one before."""
     writes = torch.zeros_like(visible)
     for row, matrix in enumerate(links):
         wide, long = matrix.shape
@@ -141,11 +128,9 @@ def role_scores(
     """Score every head of a model in every role.
 
     Args:
-        model: the model; it is switched to evaluation mode meanwhile.
-        batches: sentence pairs to look at.
+        model: the model; evaluated in evaluation mode.
         marks: ids of punctuation, see :func:`mark_ids`.
-        links: the links of each pair of each batch; without them cross-attention is not scored
-            on "translated" and "just read".
+        links: the links of each pair of each batch, as in :func:`role_patterns`.
 
     Returns:
         Scores for "encoder", "decoder" and "cross".
@@ -155,7 +140,7 @@ def role_scores(
     sums: dict[Kind, dict[str, list[Any]]] = {kind: {} for kind in KINDS}
     for i, batch in enumerate(batches):
         with evaluation_mode(model):
-            maps = model.attention_maps(batch.source, batch.target_input)
+            maps = model.attention_weights(batch.source, batch.target_input)
         sides: dict[Kind, tuple[Tensor, Tensor]] = {
             "encoder": (batch.source, batch.source),
             "decoder": (batch.target_input, batch.target_input),
@@ -185,15 +170,7 @@ def _divide(found: dict[str, list[Any]]) -> RoleScores:
 
 
 def threshold(untrained: Sequence[dict[Kind, RoleScores]], kind: Kind) -> dict[str, float]:
-    """The best that any head of any untrained model does in each role.
-
-    Args:
-        untrained: scores of models that were never trained, on the same sentences.
-        kind: of attention.
-
-    Returns:
-        For each role the largest score that chance brought about.
-    """
+    """Return the best score of any head of any untrained model in each role."""
     roles = untrained[0][kind].roles
     return {role: max(float(scores[kind].of(role).max()) for scores in untrained) for role in roles}
 
@@ -203,15 +180,15 @@ def roles_of(
     untrained: Sequence[dict[Kind, RoleScores]],
     at_least: float = 0.5,
 ) -> dict[Head, list[tuple[str, float]]]:
-    """Name the roles of each head: what holds ``at_least`` that share, and more than by chance.
+    """Return the roles of each head: shares of ``at_least``, and above those of untrained models.
 
     Args:
         scores: of a trained model.
-        untrained: of models that were never trained, on the same sentences.
+        untrained: of untrained models, on the same sentences.
         at_least: least share of the attention, above 0 and at most 1.
 
     Returns:
-        For each head its roles with their scores, the largest first; none for many a head.
+        For each head its roles with their scores, the largest first; many heads have none.
 
     Paper: section 4
     """

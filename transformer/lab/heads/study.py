@@ -1,9 +1,8 @@
-"""All heads of the shipped model, one by one: roles, losses without them, BLEU, alignments.
+"""Roles, ablation losses, BLEU and alignments of each head of the shipped model.
 
-All of it takes some minutes, too long for a page of the book. So the results are recorded, and
-``tools/record_heads.py`` records them again.
+The measurements take several minutes, too long for a page of the book, so they are recorded.
 
-Paper: section 4 and Figures 3 to 5; the ablation is not in the paper
+Paper: section 4 and Figures 3 to 5
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ import torch
 from transformer.data.batching import Batch, TokenBatches, encode_pairs
 from transformer.data.corpora import Corpus
 from transformer.data.parallel import Split
+from transformer.data.progress import progress
 from transformer.inference.metrics import Score, bleu
 from transformer.inference.significance import bootstrap, interval, sentence_counts
 from transformer.inference.translator import Translator
@@ -49,15 +49,14 @@ from transformer.lab.heads.word_alignment import (
 )
 from transformer.model.transformer import Transformer
 from transformer.recipes.record import read_record
-from transformer.training.progress import progress
 
-# For each group of heads and each edit: a change, and the two ends of its interval.
+# For each group of heads and each edit: a change, and the ends of its interval.
 Measured = dict[str, dict[str, list[float]]]
 
 #: The recorded study of the shipped weights.
 RECORD = Path(__file__).parent / "heads.json"
 
-#: What is done to a head's weights, by name.
+#: Edits of a head's weights, by name.
 EDITS: dict[str, Edit] = {"silent": silent, "shuffled": shuffled, "even": even}
 UNTRAINED_SEEDS = (1, 2, 3)
 BATCH_TOKENS = 1024
@@ -71,7 +70,7 @@ class StudyText:
         batches: the pairs, in some order.
         pairs: the same pairs batch by batch, aligned in both directions by a statistical aligner.
         marks: ids of punctuation.
-        aligners: forward and backward, for other pairs.
+        aligners: forward and backward aligner, for other pairs.
     """
 
     batches: list[Batch]
@@ -80,7 +79,7 @@ class StudyText:
     aligners: tuple[WordAligner, WordAligner]
 
     def links(self, translator: Translator) -> list[Links]:
-        """The sure links between tokens, batch by batch."""
+        """Return the sure links between tokens, batch by batch."""
         return [[token_links(translator, pair) for pair in batch] for batch in self.pairs]
 
 
@@ -90,10 +89,10 @@ def study_text(
     """Take the first pairs of a test split, and align them.
 
     Args:
-        translator: whose tokens.
+        translator: provides the tokenizer.
         corpus: the aligner learns from its training text and its test text.
-        pairs: how many of the test split.
-        aligner_pairs: how many of the training split.
+        pairs: number of pairs of the test split.
+        aligner_pairs: number of pairs of the training split.
     """
     test = Split(corpus.test.source[:pairs], corpus.test.target[:pairs])
     more = [side[:aligner_pairs] for side in (corpus.train.source, corpus.train.target)]
@@ -113,13 +112,7 @@ def study_text(
 def untrained_scores(
     translator: Translator, text: StudyText, links: Sequence[Links] | None = None
 ) -> list[dict[Kind, RoleScores]]:
-    """Score models of the same shape that were never trained, one for each seed.
-
-    Args:
-        translator: whose shape.
-        text: the pairs.
-        links: as for :func:`~transformer.lab.heads.roles.role_scores`.
-    """
+    """Score untrained models of the same configuration, one per seed."""
     found = []
     for seed in UNTRAINED_SEEDS:
         with torch.random.fork_rng(devices=[]):
@@ -137,19 +130,17 @@ def loss_without(
     found: Measured | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> tuple[PairLosses, Measured]:
-    """Change heads, one group after the other, and measure how much loss is added.
+    """Edit heads, one group after another, and measure the added loss.
 
     Args:
-        model: the model.
-        batches: pairs to measure on.
-        groups: the heads to change together, by a name.
-        edits: what to do to them, by a name.
-        found: what is known already, to be added to; None for nothing.
-        say: told what was measured, as soon as it is in ``found``.
+        groups: the heads to edit together, by name.
+        edits: the edits, by name.
+        found: results to add to, which are not measured again; None for no results.
+        say: called with a line after each result.
 
     Returns:
-        The losses of the whole model, and for each group and edit: nats a token more, and the
-        two ends of its 95 % interval over pairs.
+        The losses of the unedited model, and for each group and edit: the added nats per token,
+        and the ends of its 95 % interval over pairs.
     """
     whole, memories = pair_losses(model, batches), encode_all(model, batches)
     found = {} if found is None else found
@@ -168,14 +159,7 @@ def loss_without(
 
 
 def head_groups(model: Transformer) -> dict[str, list[Head]]:
-    """Every head alone, and all heads of a layer together.
-
-    Args:
-        model: whose heads.
-
-    Returns:
-        Groups by name, such as "cross 3.1" and "cross layer 3".
-    """
+    """Return groups of heads such as "cross 3.1" and "cross layer 3" by name."""
     heads = heads_of(model.config)
     groups = {str(head): [head] for head in heads}
     for head in heads:
@@ -190,20 +174,17 @@ def bleu_without(
     found: dict[str, list[float]] | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> tuple[float, dict[str, list[float]], str]:
-    """Silence heads, one group after the other, and translate greedily.
+    """Silence heads, one group after another, and translate greedily.
 
     Args:
-        translator: the translator.
-        split: sentences and references.
-        groups: the heads to silence together, by a name.
-        found: what is known already, to be added to; None for nothing.
-        say: told what was measured, as soon as it is in ``found``.
+        groups: the heads to silence together, by name.
+        found: results to add to, which are not measured again; None for no results.
+        say: called with a line after each result.
 
     Returns:
-        BLEU of the whole model; for each group how much BLEU is lost, and the two ends of its
-        95 % interval over sentences; and the signature of the scores.
+        BLEU of the unedited model; for each group the loss in BLEU, and the ends of its 95 %
+        interval over sentences; and the signature of the scores.
     """
-
     assert isinstance(translator.model, Transformer)
 
     def translate() -> tuple[np.ndarray, Score]:
@@ -225,16 +206,15 @@ def bleu_without(
 def alignment_errors(
     translator: Translator, right: Sequence[AlignedPair], row: Row
 ) -> dict[str, float]:
-    """Read the cross-attention as a word alignment and say how wrong it is.
+    """Return the alignment error rate of cross-attention as a word alignment.
 
     Args:
-        translator: the translator.
         right: pairs with their alignments.
-        row: which row of the decoder speaks for a target word.
+        row: the row of the decoder that represents a target word.
 
     Returns:
-        The alignment error rate of each head ("cross 3.1"), of the mean of each layer ("cross
-        layer 3") and of the mean of all.
+        The error rate of each head ("cross 3.1"), of the mean of each layer ("cross layer 3") and
+        of the mean of all.
     """
     weights = [cross_word_weights(translator, pair, row) for pair in right]
     layers, heads = weights[0].shape[:2]
@@ -253,28 +233,12 @@ def alignment_errors(
 
 
 def recorded_study(path: Path | str = RECORD) -> dict[str, Any]:
-    """Read the recorded results.
-
-    Args:
-        path: the record; the package's own by default.
-
-    Returns:
-        The record: "loss", "bleu", "roles", "even", "untrained", "alignment" and where they come
-        from.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        ValueError: if it is not whole.
-    """
+    """Read the record: "loss", "bleu", "roles", "even", "untrained", "alignment", their origin."""
     return read_record(path)
 
 
 def plain_scores(scores: Mapping[Kind, RoleScores]) -> dict[str, dict[str, float]]:
-    """Write scores as plain numbers: for each head its weight on each role.
-
-    Args:
-        scores: as :func:`~transformer.lab.heads.roles.role_scores` returns them.
-    """
+    """Return the weight of each head on each role as plain numbers."""
     return {
         str(Head(kind, layer, index)): {
             role: float(scores[kind].of(role)[layer, index]) for role in scores[kind].roles

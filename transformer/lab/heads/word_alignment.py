@@ -1,8 +1,8 @@
-"""Which word translates which: an aligner that knows nothing of attention, and how two differ.
+"""Word alignments without attention, and the error rate between two alignments.
 
-Cross-attention is often read as a word alignment. To test that, one needs alignments from
-elsewhere. Nobody aligned the sentences of the book's corpus, so there are two substitutes: a
-statistical aligner, trained on the corpus in both directions, and a small set aligned by hand.
+A test of cross-attention as a word alignment needs alignments from another source. The book's
+corpus has none, so there are two substitutes: a statistical aligner, trained on the corpus in both
+directions, and a small set aligned by hand.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,10 +28,8 @@ class AlignedPair:
     """A sentence pair with its word alignment.
 
     Args:
-        source: the sentence.
-        target: its translation.
-        sure: links that must be there.
-        possible: links that may be there, the sure ones included.
+        sure: required links.
+        possible: allowed links, including the sure ones.
     """
 
     source: str
@@ -41,17 +39,16 @@ class AlignedPair:
 
 
 class WordAligner:
-    """Lets each target word choose the source word that made it, or none.
+    """An aligner that assigns each target word to one source word or to none.
 
-    The first of the IBM models, which counts how often two words meet and lets them compete for
-    each other, with one addition: words near the diagonal are preferred, the more so the nearer
-    (as in the aligner fast_align).
+    This is IBM model 1 with a preference for words near the diagonal, as in the aligner
+    fast_align.
 
     Args:
-        pairs: text to learn from; what is to be aligned may be part of it.
-        iterations: of expectation and maximisation, at least 1.
-        sharpness: how strongly the diagonal is preferred; 0 for not at all.
-        none: probability that a target word comes from nowhere, above 0 and below 1.
+        pairs: text to learn from; it may include the text to align.
+        iterations: of expectation maximisation, at least 1.
+        sharpness: strength of the preference for the diagonal, at least 0.
+        none: probability that a target word has no source word, above 0 and below 1.
 
     Raises:
         ValueError: if there are no pairs, or a number is out of range.
@@ -72,7 +69,7 @@ class WordAligner:
                 f"got {iterations}, {sharpness}, {none}"
             )
         self.sharpness, self.none = sharpness, none
-        self._source: dict[str, int] = {"": 0}  # the word that stands for nowhere
+        self._source: dict[str, int] = {"": 0}  # the empty word is "none"
         self._target: dict[str, int] = {}
         cells, places, priors, groups = [], [], [], 0
         for source, target in pairs:
@@ -89,11 +86,7 @@ class WordAligner:
     def probabilities(
         self, source: Sequence[str], target: Sequence[str]
     ) -> Float[np.ndarray, "target source"]:
-        """How probable it is that each target word was made by each source word, or by none.
-
-        Args:
-            source: words of the sentence.
-            target: words of its translation.
+        """Return the probability of each source word, or of none, for each target word.
 
         Returns:
             Rows sum to 1; column 0 is "none", column i + 1 is source word i.
@@ -108,19 +101,14 @@ class WordAligner:
         return joint / joint.sum(axis=1, keepdims=True)
 
     def align(self, source: Sequence[str], target: Sequence[str]) -> WordLinks:
-        """Link each target word to its most probable source word, if that is not "none".
-
-        Args:
-            source: words of the sentence.
-            target: words of its translation.
-        """
+        """Link each target word to its most probable source word, unless that is "none"."""
         if not source or not target:
             return frozenset()
         best = self.probabilities(source, target).argmax(axis=1)
         return frozenset((int(i) - 1, j) for j, i in enumerate(best) if i)
 
     def _prior(self, wide: int, long: int) -> np.ndarray:
-        """(target, none and source): before the words are known, only their places are."""
+        """Return the prior (target, none and source), which depends on the positions only."""
         off = np.abs(
             np.subtract.outer(
                 (np.arange(long) + 0.5) / max(long, 1), (np.arange(wide) + 0.5) / max(wide, 1)
@@ -146,12 +134,12 @@ class WordAligner:
 def aligned_both_ways(
     pairs: Iterable[tuple[str, str]], forward: WordAligner, backward: WordAligner
 ) -> list[AlignedPair]:
-    """Align pairs in both directions: what both find is sure, what either finds is possible.
+    """Align pairs in both directions: links of both aligners are sure, links of either possible.
 
     Args:
         pairs: sentences and translations.
-        forward: learnt from source to target.
-        backward: learnt on the same pairs swapped.
+        forward: learned from source to target.
+        backward: learned on the same pairs swapped.
     """
     found = []
     for source, target in pairs:
@@ -163,33 +151,21 @@ def aligned_both_ways(
 
 
 def diagonal_links(source: int, target: int) -> WordLinks:
-    """Link each target word to the source word at the same place in its sentence.
-
-    Args:
-        source: number of source words.
-        target: number of target words.
-    """
+    """Link each of ``target`` words to the source word at the same relative position."""
     if not source:
         return frozenset()
     return frozenset((int((j + 0.5) * source / target), j) for j in range(target))
 
 
 def alignment_error_rate(found: Sequence[WordLinks], right: Sequence[AlignedPair]) -> float:
-    """Say how far alignments are from right ones: 0 for perfect, 1 for no link in common.
+    """Return the alignment error rate: 0 for perfect alignments, 1 for no link in common.
 
-    It is ``1 - (|A & S| + |A & P|) / (|A| + |S|)`` over all pairs, with the links A that were
-    found, the sure ones S and the possible ones P. To miss a sure link costs, and so does to find
-    one that is not even possible.
-
-    Args:
-        found: the links of each pair.
-        right: the same pairs.
-
-    Returns:
-        A number from 0 to 1.
+    It is ``1 - (|A & S| + |A & P|) / (|A| + |S|)`` over all pairs, with the found links A, the
+    sure links S and the possible links P. Missing a sure link counts as an error, and so does
+    finding an impossible one.
 
     Raises:
-        ValueError: if there are not as many of both, or no links at all.
+        ValueError: if the numbers of pairs differ, or there are no links.
     """
     total = sum(len(a) + len(r.sure) for a, r in zip(found, right, strict=True))
     if not total:
@@ -199,13 +175,10 @@ def alignment_error_rate(found: Sequence[WordLinks], right: Sequence[AlignedPair
 
 
 def hand_aligned(path: Path | str = HAND_ALIGNED) -> list[AlignedPair]:
-    """Read the pairs that were aligned by hand.
-
-    Args:
-        path: a file of the form of the package's own.
+    """Read pairs aligned by hand; by default those of the package.
 
     Raises:
-        FileNotFoundError: if there is none.
+        FileNotFoundError: if there is no such file.
         ValueError: if a link is not of the form "2-3" or leads out of its sentence.
     """
     pairs = []

@@ -1,4 +1,4 @@
-"""What the wrapper of a sub-layer does to depth: models without a part of it, and their gradients.
+"""Deep models without residual connections or layer norms, and the gradients in their layers.
 
 Paper: section 3.1 (LayerNorm(x + Sublayer(x)) around each sub-layer)
 """
@@ -11,20 +11,16 @@ from torch import Tensor, nn
 
 from transformer.data.batching import Batch
 from transformer.model.config import TransformerConfig
-from transformer.model.dropout import Dropout
 from transformer.model.transformer import Transformer
 from transformer.training.loss import TranslationLoss
 
 
 class PartialResidual(nn.Module):
-    """The wrapper of a sub-layer with a part left out: Norm(x + Dropout(Sublayer(x))).
+    """The wrapper Norm(x + nn.Dropout(Sublayer(x))) of a sub-layer, with optional parts.
 
     Args:
-        d_model: size of a vector.
-        dropout: P_drop.
-        residual: False leaves ``x +`` out.
-        norm: False leaves the layer norm out.
-        eps: added to the variance under the root.
+        residual: False omits ``x +``.
+        norm: False omits the layer norm.
 
     Paper: section 3.1
     """
@@ -32,30 +28,26 @@ class PartialResidual(nn.Module):
     def __init__(self, d_model: int, dropout: float, residual: bool, norm: bool, eps: float):
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=eps) if norm else nn.Identity()
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.residual = residual
 
     def forward(
         self, x: Float[Tensor, "*B_T d_model"], sublayer: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "*B_T d_model"]:
-        """Apply ``sublayer`` to ``x``, with or without a sum and a norm after it.
-
-        Paper: section 3.1
-        """
+        """Apply ``sublayer`` to ``x``, then the parts that are present."""
         y = self.dropout(sublayer(x))
         return self.norm(x + y if self.residual else y)
 
 
 class PartialTransformer(Transformer):
-    """A Transformer without the residual sums, without the layer norms, or without both.
+    """A Transformer with or without residual connections and layer norms.
 
-    With neither left out it is the paper's model. The weights that a seed draws are the same in
-    each case.
+    With both it is the paper's model. A seed draws the same weights in each case.
 
     Args:
         config: sizes and options; ``norm`` must be "post".
-        residual: False leaves the residual sums out.
-        norm: False leaves the layer norms out.
+        residual: False omits the residual connections.
+        norm: False omits the layer norms.
 
     Raises:
         ValueError: if the configuration is not post-norm.
@@ -76,13 +68,9 @@ class PartialTransformer(Transformer):
 
 
 def gradient_by_layer(model: Transformer, batch: Batch) -> tuple[list[float], list[float]]:
-    """Measure how much of the gradient arrives at each layer.
+    """Measure how much gradient of the mean cross-entropy arrives at each layer.
 
-    The loss is the mean cross-entropy of the batch. The model's own gradients are left as they are.
-
-    Args:
-        model: any model with the layers of a Transformer.
-        batch: sentence pairs.
+    The ``grad`` attributes of the model are left unchanged.
 
     Returns:
         For each encoder layer, then for each decoder layer, first to last: the norm of the

@@ -1,4 +1,4 @@
-"""Which output depends on which input, measured by gradients: the test for leaks.
+"""Dependence of each output on each input, measured by gradients: the test for leaks.
 
 Paper: section 3.1 (predictions for position i can depend only on the known outputs before i)
 """
@@ -17,12 +17,12 @@ def influence(
 
     Args:
         model: the model, in evaluation mode if it has dropout.
-        source: the ids of one source sentence.
-        target: the ids of one decoder input.
+        source: token ids of one source sentence.
+        target: token ids of one decoder input.
 
     Returns:
-        Norms of the Jacobian: (outputs, target positions) and (outputs, source positions). 0
-        where the output does not depend on the input at all.
+        Norms of the Jacobian: (outputs, target positions) and (outputs, source positions), 0
+        where the output does not depend on the input.
 
     Paper: section 3.1
     """
@@ -39,7 +39,7 @@ def influence(
     finally:
         for hook in hooks:
             hook.remove()
-    # One backward pass for each logit; squared norms add up over the logits of a position.
+    # One backward pass per logit; squared norms add up over the logits of a position.
     sides = target, source
     squares = [torch.zeros(len(logits), ids.size(1), dtype=logits.dtype) for ids in sides]
     for position, row in enumerate(logits):

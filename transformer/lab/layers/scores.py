@@ -1,6 +1,6 @@
-"""Models in which the score of attention is exchanged, or starts as wide as one likes.
+"""Models with another attention score, or with queries and keys of a chosen size.
 
-Everything else stays: with the same seed two models differ in the score alone.
+Everything else stays the same: models made with one seed differ in the score alone.
 
 Paper: section 3.2.1 (additive and dot-product attention, footnote 4)
 """
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention, masked_softmax
-from transformer.model.packing import UNPACKED, Packing
+from transformer.model.masks import causal_mask
 
 
 class DotProductScore(nn.Module):
@@ -32,19 +32,16 @@ class DotProductScore(nn.Module):
     def forward(
         self, query: Float[Tensor, "*batch T d_k"], key: Float[Tensor, "*batch S d_k"]
     ) -> Float[Tensor, "*batch T S"]:
-        """Score each query with each key.
-
-        Paper: section 3.2.1, Eq. (1)
-        """
+        """Score each query with each key."""
         return query @ key.transpose(-2, -1) * self.scale
 
 
 class AdditiveScore(nn.Module):
     """The score v^T tanh(q + k).
 
-    Queries and keys have been projected before, so this is the score of
-    :class:`~transformer.model.attention.AdditiveAttention` with d_k as the size of its hidden
-    layer. Against a dot product it has d_k more weights.
+    Queries and keys are already projected, so this is the score of
+    :class:`~transformer.model.attention.AdditiveAttention` with a hidden layer of size d_k. It
+    has d_k more weights than a dot product.
 
     Args:
         d_k: size of a query and of a key.
@@ -59,18 +56,15 @@ class AdditiveScore(nn.Module):
     def forward(
         self, query: Float[Tensor, "*batch T d_k"], key: Float[Tensor, "*batch S d_k"]
     ) -> Float[Tensor, "*batch T S"]:
-        """Score each query with each key.
-
-        Paper: section 3.2.1
-        """
+        """Score each query with each key."""
         return self.output(torch.tanh(query.unsqueeze(-2) + key.unsqueeze(-3))).squeeze(-1)
 
 
 class ScoredAttention(MultiHeadAttention):
-    """Multi-head attention with any score, on the projections of an attention that exists.
+    """Multi-head attention with any score, on the projections of an existing attention.
 
     Args:
-        attention: gives its projections and its dropout; its own score is not used.
+        attention: provides projections and dropout; its own score is not used.
         score: maps queries (..., T, d_k) and keys (..., S, d_k) to scores (..., T, S).
 
     Paper: section 3.2.2, with the score of section 3.2.1 left open
@@ -79,8 +73,8 @@ class ScoredAttention(MultiHeadAttention):
     def __init__(self, attention: MultiHeadAttention, score: nn.Module):
         sizes = attention.d_model, attention.num_heads, attention.d_k, attention.d_v
         super().__init__(*sizes, dropout=attention.dropout)
-        self.in_projection = attention.in_projection
-        self.out_projection = attention.out_projection
+        for name in ("query", "key", "value", "output"):
+            setattr(self, f"{name}_projection", getattr(attention, f"{name}_projection"))
         self.score = score
 
     def attend(
@@ -89,18 +83,16 @@ class ScoredAttention(MultiHeadAttention):
         key: Float[Tensor, "B H S d_k"],
         value: Float[Tensor, "B H S d_v"],
         mask: Bool[Tensor, "..."] | None = None,
-        maps: list[Float[Tensor, "B H T S"]] | None = None,
-        packing: Packing = UNPACKED,
-    ) -> Float[Tensor, "*B_T d_model"]:
-        """Attend in every head by the score, concatenate the heads and mix them.
-
-        Paper: section 3.2.2
-        """
+        is_causal: bool = False,
+    ) -> Float[Tensor, "B T features"]:
+        """Attend in every head by the score, and concatenate the heads."""
+        if is_causal:
+            mask = causal_mask(query.size(-2), query.device)
         weights = masked_softmax(self.score(query, key), mask)
-        if maps is not None:
-            maps.append(weights)
+        if self.on_weights is not None:
+            self.on_weights(weights)
         heads = F.dropout(weights, self.dropout, self.training) @ value
-        return self.out_projection(packing.pack(heads.transpose(1, 2).flatten(2)))
+        return heads.transpose(1, 2).flatten(2)
 
 
 def exchange_score(model: nn.Module, make_score: Callable[[int], nn.Module]) -> None:
@@ -120,11 +112,11 @@ def exchange_score(model: nn.Module, make_score: Callable[[int], nn.Module]) -> 
 
 @torch.no_grad()
 def draw_queries_and_keys(model: nn.Module, query_std: float | int = 1.0) -> None:
-    """Draw W^Q and W^K of every attention anew, for components of a chosen size.
+    """Redraw W^Q and W^K of every attention, so that queries and keys have a chosen size.
 
-    The default brings about what footnote 4 assumes: where the components of an input have
-    variance 1, so have those of queries and keys, whatever d_k is. Glorot's initialisation makes
-    them smaller the larger d_k is against d_model.
+    The default satisfies the assumption of footnote 4: if the components of an input have
+    variance 1, those of queries and keys have it too, for every d_k. Under Glorot's
+    initialisation they shrink as d_k grows relative to d_model.
 
     Args:
         model: any module with :class:`~transformer.model.attention.MultiHeadAttention` inside.
@@ -134,6 +126,5 @@ def draw_queries_and_keys(model: nn.Module, query_std: float | int = 1.0) -> Non
     """
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
-            query, key, _ = module.in_projection.weight.split(module.sizes)
-            query.normal_(std=query_std * module.d_model**-0.5)
-            key.normal_(std=module.d_model**-0.5)
+            module.query_projection.weight.normal_(std=query_std * module.d_model**-0.5)
+            module.key_projection.weight.normal_(std=module.d_model**-0.5)

@@ -1,7 +1,7 @@
-"""A task with a distance of one's choice: repeat what was said a fixed number of positions ago.
+"""A task with a chosen distance: repeat the token a fixed number of positions before.
 
-The tokens are drawn at random, so nothing but the token at that distance helps. A model that does
-not reach so far can only guess.
+The tokens are random, so only the token at that distance helps. A model that does not reach that
+far can only guess.
 """
 
 from collections.abc import Iterator
@@ -13,18 +13,18 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from transformer.lab.long.segment_recurrence import SegmentModel
+from transformer.lab.training_loop import optimise
 
-#: The label of positions at which nothing was said that long ago.
+#: The label of positions without a token at that distance.
 NOTHING = -100
 
 
 @dataclass(frozen=True)
 class Echo:
-    """Streams of random symbols, each labelled with the symbol some positions before it.
+    """Streams of random symbols, each labelled with the symbol ``delay`` positions before it.
 
     Args:
         delay: the distance, at least 0.
-        symbols: how many different ones there are.
     """
 
     delay: int
@@ -33,16 +33,7 @@ class Echo:
     def draw(
         self, streams: int, length: int, generator: torch.Generator
     ) -> tuple[Int[Tensor, "streams length"], Int[Tensor, "streams length"]]:
-        """Draw streams.
-
-        Args:
-            streams: how many.
-            length: of each.
-            generator: of the random numbers.
-
-        Returns:
-            Tokens and labels, (streams, length) each. The first ``delay`` labels are ``NOTHING``.
-        """
+        """Draw tokens and labels; the first ``delay`` labels are ``NOTHING``."""
         tokens = torch.randint(self.symbols, (streams, length), generator=generator)
         labels = torch.full_like(tokens, NOTHING)
         labels[:, self.delay :] = tokens[:, : max(0, length - self.delay)]
@@ -64,39 +55,35 @@ def train_echo(
     rate: float = 5e-3,
     seed: int = 0,
 ) -> None:
-    """Train on fresh streams, one optimiser step a segment, its memory handed on.
+    """Train on fresh streams, one optimiser step per segment, with a memory between segments.
 
     Args:
         model: trained in place.
-        task: what to repeat.
-        segment: positions that are read at a time.
-        segments: length of a stream in segments; then a new one begins, with nothing kept.
-        steps: optimiser steps.
-        streams: that are read side by side.
-        rate: of Adam, climbed to over the first twentieth and left in a line to 0.
+        segment: number of positions per segment.
+        segments: length of a stream in segments; the next stream starts without memory.
+        rate: the peak learning rate, after a warm-up over the first twentieth of the steps and
+            before a linear decay to 0.
         seed: of the streams. Seed the weights before the model is made.
 
     Reference: Dai et al. 2019.
     """
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=rate, betas=(0.9, 0.98), fused=True)
-    model.train()
-    step = 0
-    while step < steps:
-        memories = None
-        tokens, labels = task.draw(streams, segments * segment, generator)
-        for start, said, label in _segments(tokens, labels, segment):
-            logits, memories = model(said, memories, start)
-            real = label != NOTHING
-            if step == steps or not real.any():
-                continue
-            step += 1
-            for group in optimizer.param_groups:
-                group["lr"] = rate * min(20 * step / steps, 1.05 * (1 - step / steps) + 0.01)
-            optimizer.zero_grad()
-            F.cross_entropy(logits[real], label[real]).backward()
-            optimizer.step()
-    model.eval()
+
+    def losses() -> Iterator[Tensor]:
+        while True:
+            memories = None
+            tokens, labels = task.draw(streams, segments * segment, generator)
+            for start, said, label in _segments(tokens, labels, segment):
+                logits, memories = model(said, memories, start)
+                real = label != NOTHING
+                if real.any():
+                    yield F.cross_entropy(logits[real], label[real])
+
+    def schedule(step: int) -> float:
+        return rate * min(20 * step / steps, 1.05 * (1 - step / steps) + 0.01)
+
+    stream = losses()
+    optimise(model, lambda step: next(stream), steps, schedule, eps=1e-8)
 
 
 @torch.no_grad()
@@ -108,18 +95,12 @@ def echo_accuracy(
     streams: int = 64,
     seed: int = 10**6,
 ) -> Float[Tensor, " segments"]:
-    """Read new streams and return the share of right labels in each segment.
+    """Return the accuracy in each segment of new streams.
 
-    Args:
-        model: the model.
-        task: what to repeat.
-        segment: positions that are read at a time.
-        segments: length of a stream in segments.
-        streams: how many.
-        seed: of the streams.
+    Arguments are those of :func:`train_echo`.
 
     Returns:
-        One number for each segment, in [0, 1]; NaN where a segment lies before the first echo.
+        One number per segment, in [0, 1]; NaN for a segment before the first echo.
     """
     generator = torch.Generator().manual_seed(seed)
     tokens, labels = task.draw(streams, segments * segment, generator)

@@ -1,8 +1,8 @@
-"""Half precision, emulated: what matrix products in 16 bits do to gradients and to training.
+"""Emulated half precision: the effect of 16-bit matrix products on gradients and training.
 
-On a GPU, autocast multiplies matrices in a half format, sums within a product in float32, and
-leaves all else in float32. A CPU has no fast float16, so the products are taken in float32 here,
-and what goes in and comes out is rounded. What is lost is the same.
+On a GPU, autocast multiplies matrices in a half format, accumulates in float32, and keeps all other
+operations in float32. A CPU has no fast float16, so here the products run in float32 on rounded
+inputs and with rounded outputs, which loses the same bits.
 
 Reference: Micikevicius et al. 2018.
 """
@@ -18,11 +18,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from transformer.data.progress import progress
 from transformer.lab.long.delayed_echo import NOTHING, Echo
 from transformer.lab.long.segment_recurrence import SegmentModel
-from transformer.training.progress import progress
 
-#: Powers of two that gradients are counted by. What lies beyond is counted with the last of them.
+#: Powers of two by which gradients are counted; those beyond are counted with the last one.
 LOWEST, HIGHEST = -60, 20
 
 _PRODUCTS = {
@@ -37,19 +37,18 @@ _PRODUCTS = {
 class HalfPrecision(TorchFunctionMode):
     """Rounds the inputs and outputs of matrix products, and their gradients, to a half format.
 
-    Use it as a context around the forward pass. A number beyond the format's largest becomes
-    infinite, one below half its smallest becomes 0, as in the format itself.
+    Use it as a context around the forward pass. As in the format itself, numbers that are too
+    large become infinite, and numbers that are too small become 0.
 
     Args:
         dtype: ``torch.float16`` or ``torch.bfloat16``.
-        count: also count the gradients by their size, which takes time.
+        count: whether to count the gradients by size, which is slower.
 
     Attributes:
-        sizes: how many numbers of gradients lay in [2^e, 2^(e + 1)) before they were rounded, for
-            each e from ``LOWEST`` to ``HIGHEST``, if counted. Zeros and numbers that are not finite
-            are left out.
-        vanished: how many became 0 that were not.
-        overflowed: how many became infinite.
+        sizes: number of gradient entries in [2^e, 2^(e + 1)) before rounding, for each e from
+            ``LOWEST`` to ``HIGHEST``, if counted; without zeros and non-finite entries.
+        vanished: number of nonzero entries that became 0.
+        overflowed: number of finite entries that became infinite.
 
     Reference: Micikevicius et al. 2018.
     """
@@ -74,14 +73,7 @@ class HalfPrecision(TorchFunctionMode):
         return _Rounded.apply(x, self)
 
     def note(self, before: Tensor, after: Tensor) -> None:
-        """Count a gradient that was rounded.
-
-        Args:
-            before: as it came.
-            after: rounded, of the same shape.
-
-        Reference: Micikevicius et al. 2018.
-        """
+        """Count the entries of a gradient before and after rounding."""
         found = (before != 0) & before.isfinite()
         exponents = before[found].frexp().exponent.long() - 1
         places = exponents.clamp(LOWEST, HIGHEST) - LOWEST
@@ -106,12 +98,12 @@ class _Rounded(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class HalfRun:
-    """How a training run went.
+    """The course of a training run.
 
     Args:
-        losses: of each step, in nats a position.
-        scales: what the loss was multiplied with in each step.
-        skipped: steps that were not taken, because a gradient was not finite.
+        losses: loss of each step, in nats per position.
+        scales: factor on the loss in each step.
+        skipped: number of steps that were skipped because a gradient was not finite.
     """
 
     losses: list[float]
@@ -133,22 +125,19 @@ def train_in_half(
     steps: int = 150,
     rate: float = 5e-3,
 ) -> HalfRun:
-    """Train a small model to repeat what it read five positions ago, its products in half.
+    """Train a small model in half precision to repeat the token five positions before.
 
-    The loss is the mean over all positions of a step. A step may be larger than the batch that is
-    computed: then the batch is one part of the step, its loss divided by the positions of all
-    parts, and the parts that are not computed are taken to be like it. So the size of the step
-    changes nothing but the size of the numbers on the way back.
+    The loss is the mean over all positions of a step. A step may be larger than the computed
+    batch: the batch is then one part of the step, its loss is divided by the positions of all
+    parts, and the other parts are assumed to be like it. The size of the step therefore changes
+    only the magnitude of the numbers in the backward pass.
 
     Args:
-        dtype: of the products; None leaves all in float32.
-        step_tokens: positions that the mean is taken over; 0 takes those of the batch.
-        scale: of the loss at first; PyTorch's ``GradScaler`` then changes it as it sees fit. None
-            does not scale.
-        keep_master: keep the weights in float32. If False they are rounded after each step.
-        seed: of weights and data.
-        steps: optimiser steps.
-        rate: of Adam, after a climb of a tenth of the steps.
+        dtype: format of the products; None for float32.
+        step_tokens: number of positions in the mean; 0 for those of the batch.
+        scale: initial factor on the loss, adapted by PyTorch's ``GradScaler``; None for no scaling.
+        keep_master: whether to keep the weights in float32; if False they are rounded each step.
+        rate: learning rate of Adam, after a warm-up of a tenth of the steps.
 
     Paper: section 5.3, in other formats
     """
@@ -193,17 +182,12 @@ def _round(weights: list[nn.Parameter], dtype: torch.dtype) -> None:
 
 
 def lost_updates(weights: Float[Tensor, "..."], update: float, dtype: torch.dtype) -> float:
-    """Return the share of weights that a step of a given length leaves as they were.
+    """Return the share of weights that a step of a given length leaves unchanged.
 
     Args:
-        weights: any number of them; they are rounded to the format first.
-        update: length of the step, taken towards zero and away from it in turn.
-        dtype: the format that the weights are kept in.
-
-    Returns:
-        A share in [0, 1].
-
-    Reference: Micikevicius et al. 2018.
+        weights: the weights, which are first rounded to the format.
+        update: length of the step, alternately towards zero and away from it.
+        dtype: the format of the weights.
     """
     kept = weights.detach().flatten().to(dtype)
     signs = torch.ones(len(kept))

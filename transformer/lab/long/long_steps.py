@@ -1,7 +1,7 @@
-"""What a training step on long sequences costs, and what each way to save memory changes of it.
+"""The cost of a training step on long sequences, with several techniques to save memory.
 
-One small stack of causal layers takes a step on random vectors, in one way or another. Peak of
-memory, seconds and gradient are noted, so that a way can be compared with the plain one in all.
+A small stack of causal layers takes a step on random vectors. The peak memory, the seconds and the
+gradient of each technique are compared with those of the plain step.
 
 Paper: section 4 (long sequences), section 7
 """
@@ -34,12 +34,12 @@ class Technique:
 
     Args:
         attention: "written out" stores the weights, "fused" does not; "masked to a window" stores
-            all of them to use a few; "local" and "both" compute a pattern in blocks, see
+            all weights but uses few; "local" and "both" compute a pattern in blocks, see
             :class:`~transformer.lab.long.sparse_attention.SparseAttention`; "segments" reads
-            segment by segment with a memory of one segment, and takes the gradient of each.
-        parts: into which the batch is cut, their gradients added up.
-        checkpointing: keep each layer's input only, and compute the rest again when it is needed.
-        half: matrix products in bfloat16, under autocast.
+            segment by segment with a memory of one segment, and a backward pass for each.
+        parts: number of parts of the batch, whose gradients are accumulated.
+        checkpointing: whether to store only each layer's input and recompute the rest.
+        half: whether to use bfloat16 matrix products, under autocast.
     """
 
     attention: AttentionKind = "written out"
@@ -48,7 +48,7 @@ class Technique:
     half: bool = False
 
 
-#: The ways that chapter 22 compares. A step has four sequences.
+#: The techniques of chapter 22. A step has four sequences.
 TECHNIQUES: dict[str, Technique] = {
     "plain: weights written out": Technique(),
     "half precision (bf16)": Technique(half=True),
@@ -64,12 +64,12 @@ TECHNIQUES: dict[str, Technique] = {
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a training step cost.
+    """The cost of a training step.
 
     Args:
-        peak: most bytes of tensors at one time, without weights and inputs.
-        seconds: of this process's CPU, the least of the repeats.
-        gradient: of all weights, one after another.
+        peak: peak memory of tensors in bytes, without weights and inputs.
+        seconds: CPU seconds of this process, the minimum over the repeats.
+        gradient: the gradients of all weights, concatenated.
     """
 
     peak: int
@@ -78,14 +78,12 @@ class StepCost:
 
 
 class CausalAttention(nn.Module):
-    """Self-attention that looks back, with its weights written out or in one fused kernel.
+    """Causal self-attention with stored weights or in one fused kernel.
 
     Args:
-        d_model: size of a vector.
-        num_heads: number of heads.
-        fused: whether the kernel makes the weights block by block.
-        window: positions that are seen, itself included; None shows all before. Only where the
-            weights are written out.
+        fused: whether the kernel computes the weights block by block.
+        window: number of visible positions, itself included; None for all earlier ones. It has
+            no effect on fused attention.
 
     Paper: section 3.2
     """
@@ -95,13 +93,10 @@ class CausalAttention(nn.Module):
         self.attention, self.fused, self.window = self_attention(d_model, num_heads), fused, window
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
-        """Let every position attend to those before.
-
-        Paper: section 3.2.3
-        """
-        parts = self.attention.in_projection(x).chunk(3, dim=-1)
-        query, key, value = (self.attention.split_heads(part) for part in parts)
-        if self.fused:  # no mask either: that would be n^2 truth values
+        """Let every position attend to itself and earlier ones."""
+        query = self.attention.project_query(x)
+        key, value = self.attention.project_memory(x)
+        if self.fused:  # without a mask, which would have n^2 entries
             heads = F.scaled_dot_product_attention(query, key, value, is_causal=True)
         else:
             mask = causal_mask(x.size(1))
@@ -109,18 +104,14 @@ class CausalAttention(nn.Module):
                 mask = mask & ~causal_mask(x.size(1)).tril(-self.window)
             scores = query @ key.mT / query.size(-1) ** 0.5
             heads = masked_softmax(scores, mask) @ value
-        return self.attention.out_projection(heads.transpose(1, 2).flatten(2))
+        return self.attention.output_projection(heads.transpose(1, 2).flatten(2))
 
 
 class LongStack(nn.Module):
     """Layers of attention and feed-forward network, for a technique.
 
     Args:
-        technique: how a step is taken.
-        d_model: size of a vector.
-        num_heads: number of heads.
-        depth: number of layers.
-        window: width of window, stride and segment, where the technique has one.
+        window: width of window, stride and segment, if the technique has one.
 
     Paper: section 3.1
     """
@@ -151,14 +142,10 @@ class LongStack(nn.Module):
         )
 
     def step(self, x: Float[Tensor, "B T d_model"], target: Float[Tensor, "B T d_model"]) -> None:
-        """Add the gradient of the mean of output times target to the weights' gradients.
-
-        Args:
-            x: a batch of sequences.
-            target: what the outputs are multiplied with.
+        """Accumulate the gradient of the mean of output times target.
 
         Raises:
-            ValueError: if the batch cannot be cut into the technique's parts.
+            ValueError: if the batch cannot be split into the technique's parts.
         """
         if len(x) % self.technique.parts:
             raise ValueError(
@@ -215,15 +202,12 @@ def measure_step(
     seed: int = 0,
     **sizes: int,
 ) -> StepCost:
-    """Take a training step and note what it cost.
+    """Measure the cost of a training step.
 
     Args:
-        technique: how to take it.
         length: positions n of each sequence.
-        batch: sequences; a multiple of the technique's parts.
-        d_model: size of a vector.
-        repeats: timed steps; memory is measured in one more.
-        seed: of weights and data.
+        batch: number of sequences, a multiple of the technique's parts.
+        repeats: number of timed steps; memory is measured in an additional one.
         sizes: other arguments of :class:`LongStack`.
     """
     torch.manual_seed(seed)

@@ -1,8 +1,8 @@
-"""Segment recurrence with relative positions: the idea of Transformer-XL, in miniature.
+"""Segment recurrence with relative positions: a miniature Transformer-XL.
 
-A long stream is read in segments. Each layer keeps what it read of the segments before, without
-gradient, and attends to it as well. Where a key stands is told as its distance behind the query,
-because a state that is kept has no position of its own: what was new a moment ago is old now.
+A long stream is read in segments. Each layer stores its inputs from the previous segments, without
+gradient, and attends to them as well. Positions are encoded as the distance of a key behind the
+query, because a stored state has no fixed position within the segments that follow.
 
 Reference: Dai et al. 2019.
 """
@@ -21,23 +21,23 @@ from transformer.model.positional import sinusoidal_table
 
 SegmentPositions = Literal["relative", "restarting", "counting"]
 
-# Says from the distances of the keys behind the queries, (T, M + T), which may be attended to.
+# Maps the distances of the keys behind the queries, (T, M + T), to a mask.
 Pattern = Callable[[Tensor], Tensor]
 
 
 def relative_shift(scores: Float[Tensor, "*batch T S"]) -> Float[Tensor, "*batch T S"]:
-    """Turn scores for distances into scores for keys, for all queries at once.
+    """Convert scores by distance into scores by key, for all queries at once.
 
-    Column c of row i is for the key S - 1 - c behind the query. Query i of T stands at position
-    S - T + i, so its row has to move T - 1 - i places to the left. One more column and a second
-    look at the same numbers do that: read in rows of T, each row begins one place later.
+    Column c of row i is the score of the key S - 1 - c positions behind the query. Query i of T is
+    at position S - T + i, so its row has to move T - 1 - i places to the left. Padding by one
+    column and reshaping does that: in rows of length T, each row begins one place later.
 
     Args:
         scores: of each query with each distance, the largest distance first.
 
     Returns:
-        The score of each query with each key. Keys that lie ahead of their query get numbers
-        without a meaning: mask them.
+        The score of each query with each key. The scores of later keys are meaningless and must
+        be masked.
 
     Reference: Dai et al. 2019, appendix B.
     """
@@ -47,15 +47,13 @@ def relative_shift(scores: Float[Tensor, "*batch T S"]) -> Float[Tensor, "*batch
 
 
 class RelativeAttention(nn.Module):
-    """Self-attention whose scores know the distance between query and key, and no position.
+    """Self-attention whose scores depend on the distance between query and key.
 
-    The score is (q + u)^T k + (q + v)^T W_R R(distance), over sqrt(d_k). R is the paper's sinusoid,
-    read at a distance; u and v are learned, one of each for a head.
+    The score is (q + u)^T k + (q + v)^T W_R R(distance), over sqrt(d_k). R is the paper's sinusoid
+    at a distance; u and v are learned vectors of each head.
 
     Args:
-        d_model: size of a vector.
-        num_heads: number of heads.
-        relative: False leaves the distances out, and the scores are q^T k over sqrt(d_k).
+        relative: False omits the distances; the scores are then q^T k over sqrt(d_k).
 
     Raises:
         ValueError: if d_model is not divisible by num_heads.
@@ -82,14 +80,12 @@ class RelativeAttention(nn.Module):
         memory: Float[Tensor, "B M d_model"],
         mask: Bool[Tensor, "T S"],
     ) -> Float[Tensor, "B T d_model"]:
-        """Let each position of a segment attend to what was kept and to the segment.
+        """Let each position of a segment attend to the memory and to the segment.
 
         Args:
-            x: the segment's vectors.
+            x: vectors of the segment.
             memory: vectors of the M positions before it; M may be 0.
             mask: True = may attend, for the M + T keys.
-
-        Paper: section 3.2.2
         """
         context = torch.cat([memory, x], dim=1)
         query = self._heads(self.query(x))
@@ -113,10 +109,7 @@ class SegmentLayer(nn.Module):
     """A decoder layer without cross-attention, whose self-attention also sees a memory.
 
     Args:
-        d_model: size of a vector.
-        d_ff: size of the feed-forward network's hidden layer.
-        num_heads: number of heads.
-        relative: whether attention knows distances.
+        relative: whether attention scores depend on distances.
 
     Paper: section 3.1, Decoder
     """
@@ -133,26 +126,19 @@ class SegmentLayer(nn.Module):
         memory: Float[Tensor, "B M d_model"],
         mask: Bool[Tensor, "T S"],
     ) -> Float[Tensor, "B T d_model"]:
-        """Attend to memory and segment, then transform each position.
-
-        Paper: section 3.1, Decoder
-        """
+        """Attend to memory and segment, then transform each position."""
         x = self.residuals[0](x, lambda y: self.attention(y, memory, mask))
         return self.residuals[1](x, self.feed_forward)
 
 
 class SegmentModel(nn.Module):
-    """Reads a stream of tokens segment by segment and labels each position.
+    """A model that reads a stream of tokens segment by segment and labels each position.
 
     Args:
-        vocab_size: number of tokens, and of labels.
-        d_model: size of a vector.
-        num_heads: number of heads.
-        num_layers: number of layers.
-        memory_length: positions before a segment that each layer keeps; 0 forgets at each border.
+        memory_length: number of earlier positions that each layer stores; 0 for no memory.
         positions: "relative"; or sinusoids added to the embeddings as in the paper, "restarting"
             at 0 in every segment or "counting" on from segment to segment.
-        pattern: which distances may be attended to, among those of at least 0; None allows all.
+        pattern: selects the distances that may be attended to, from 0 on; None for all.
 
     Raises:
         ValueError: if ``positions`` is unknown.
@@ -193,14 +179,12 @@ class SegmentModel(nn.Module):
 
         Args:
             tokens: the segment.
-            memories: what the call for the segment before returned; None at the start of a stream.
-            start: position in the stream of the segment's first token; only "counting" needs it.
+            memories: the memories returned for the previous segment; None at the start.
+            start: position of the first token in the stream, for "counting".
 
         Returns:
-            The logits, and what each layer keeps, (B, at most ``memory_length``, d_model), without
-            gradient.
-
-        Reference: Dai et al. 2019.
+            The logits, and the memory of each layer, (B, at most ``memory_length``, d_model),
+            without gradient.
         """
         x = self.embedding(tokens)
         if self.positions != "relative":
@@ -217,14 +201,7 @@ class SegmentModel(nn.Module):
         return self.output(x), kept
 
     def mask(self, length: int, memory: int) -> Bool[Tensor, "T S"]:
-        """Say which keys each query may attend to: none that lies ahead, and what the pattern says.
-
-        Args:
-            length: positions of the segment.
-            memory: positions before it.
-
-        Paper: section 3.2.3
-        """
+        """Make the causal mask of a segment, restricted by the pattern."""
         ahead = torch.arange(memory + length)
         distance = memory + torch.arange(length)[:, None] - ahead
         visible = distance >= 0

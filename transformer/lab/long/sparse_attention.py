@@ -1,8 +1,8 @@
-"""Attention to some of the positions: as a mask, which saves nothing, and in blocks, which does.
+"""Sparse attention: as a mask, which saves nothing, and in blocks, which saves time and memory.
 
-Two patterns, both of which look back only. *Local*: the last few positions, itself included.
-*Strided*: every so-many-th position before. Together they connect any two positions in two hops,
-if the window is as wide as the stride.
+Both patterns are causal. *Local*: the last few positions, itself included. *Strided*: a fixed
+stride between earlier positions. Together they connect any two positions in two hops, if the
+window is as wide as the stride.
 
 Paper: section 4 (restricted self-attention), section 7
 """
@@ -23,10 +23,6 @@ SparsePattern = Literal["local", "strided", "both"]
 def local_mask(length: int, window: int) -> Bool[Tensor, "T T"]:
     """Let each position see the last ``window`` positions, itself included; True = may attend.
 
-    Args:
-        length: number of positions.
-        window: how many are seen, at least 1.
-
     Paper: section 4 (restricted self-attention), looking back only
     """
     distance = _distances(length)
@@ -35,10 +31,6 @@ def local_mask(length: int, window: int) -> Bool[Tensor, "T T"]:
 
 def strided_mask(length: int, stride: int) -> Bool[Tensor, "T T"]:
     """Let each position see itself and every ``stride``-th before it; True = may attend.
-
-    Args:
-        length: number of positions.
-        stride: from one seen position to the next, at least 1.
 
     Reference: Child et al. 2019.
     """
@@ -52,16 +44,10 @@ def local_attention(
     value: Float[Tensor, "*batch T d_v"],
     window: int,
 ) -> Float[Tensor, "*batch T d_v"]:
-    """Attend as under :func:`local_mask`, without computing what the mask would throw away.
+    """Attend as under :func:`local_mask`, without computing the masked scores.
 
-    The sequence is cut into blocks as long as the window. What a block may see lies in itself and
-    the block before, so it takes 2 * window scores for a query, however long the sequence is.
-
-    Args:
-        query: one row for each position.
-        key: likewise.
-        value: likewise.
-        window: how many positions are seen, at least 1.
+    The sequence is split into blocks as long as the window. A block sees itself and the block
+    before, so each query needs 2 * window scores, independent of the length of the sequence.
 
     Paper: section 4 (restricted self-attention), looking back only
     """
@@ -82,16 +68,10 @@ def strided_attention(
     value: Float[Tensor, "*batch T d_v"],
     stride: int,
 ) -> Float[Tensor, "*batch T d_v"]:
-    """Attend as under :func:`strided_mask`, without computing what the mask would throw away.
+    """Attend as under :func:`strided_mask`, without computing the masked scores.
 
-    Write the sequence in rows of ``stride`` positions. What a position may see stands above it, in
-    its own column. So each column is a short sequence with ordinary causal attention.
-
-    Args:
-        query: one row for each position.
-        key: likewise.
-        value: likewise.
-        stride: from one seen position to the next, at least 1.
+    Write the sequence in rows of ``stride`` positions. Each position sees those above it in its
+    own column, so each column is a short sequence with ordinary causal attention.
 
     Reference: Child et al. 2019.
     """
@@ -102,17 +82,15 @@ def strided_attention(
 
 
 class SparseAttention(nn.Module):
-    """Self-attention that looks back at some positions only, computed in blocks.
+    """Causal self-attention to some positions, computed in blocks.
 
     Args:
-        d_model: size of a vector.
-        num_heads: number of heads.
         window: width of the window, and the stride.
         pattern: "local", "strided", or "both": the first half of the heads local, the others
             strided.
 
     Raises:
-        ValueError: if ``pattern`` is unknown, or "both" is asked of one head.
+        ValueError: if ``pattern`` is unknown, or "both" is used with one head.
 
     Paper: section 4 (restricted self-attention)
     """
@@ -128,12 +106,9 @@ class SparseAttention(nn.Module):
         self.local_heads = dict(local=num_heads, strided=0, both=num_heads // 2)[pattern]
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
-        """Let every position attend to what its pattern shows it.
-
-        Paper: section 4
-        """
-        parts = self.attention.in_projection(x).chunk(3, dim=-1)
-        query, key, value = (self.attention.split_heads(part) for part in parts)
+        """Let every position attend to those of the pattern."""
+        query = self.attention.project_query(x)
+        key, value = self.attention.project_memory(x)
         seen = [
             attend(query[:, some], key[:, some], value[:, some], self.window)
             for attend, some in (
@@ -142,16 +117,10 @@ class SparseAttention(nn.Module):
             )
             if query[:, some].size(1)
         ]
-        return self.attention.out_projection(torch.cat(seen, dim=1).transpose(1, 2).flatten(2))
+        return self.attention.output_projection(torch.cat(seen, dim=1).transpose(1, 2).flatten(2))
 
     def mask(self, length: int) -> Bool[Tensor, "H T T"]:
-        """Make the mask with which full attention gives the same output; True = may attend.
-
-        Args:
-            length: number of positions.
-
-        Paper: section 4
-        """
+        """Make the mask with which full attention gives the same output; True = may attend."""
         strided_heads = self.attention.num_heads - self.local_heads
         return torch.cat(
             [
@@ -166,10 +135,10 @@ def _distances(queries: int, keys: int | None = None) -> Tensor:
 
 
 def _blocks(x: Tensor, size: int) -> Tensor:
-    """(*batch, T, d) to (*batch, blocks, size, d), with zeros at the end, which nobody sees."""
+    """Reshape (*batch, T, d) to (*batch, blocks, size, d), padded with zeros at the end."""
     return F.pad(x, (0, 0, 0, -x.size(-2) % size)).unflatten(-2, (-1, size))
 
 
 def _one_later(x: Tensor) -> Tensor:
-    """Move each block to the place of the next; zeros come first."""
+    """Shift the blocks by one place, with zeros first."""
     return F.pad(x, (0, 0, 0, 0, 1, 0))[..., :-1, :, :]

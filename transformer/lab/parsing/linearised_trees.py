@@ -1,11 +1,11 @@
 """A tree as a sequence of brackets, so that parsing becomes translation, and back again.
 
 ``(S (NP XX )NP (VP XX (NP XX )NP )VP )S``: a bracket opens and closes with the label of its
-phrase, and every word is the same ``XX``, whatever its tag. The words themselves stand on the
-source side only.
+phrase, and every word is the same ``XX``, whatever its tag. The words themselves are on the source
+side only.
 
-What a model writes need not be a tree. It is made one by rules that never look at the right answer,
-and what was wrong with it is named, so that it can be counted.
+The output of a model need not be a tree. It is repaired by rules that do not use the right answer,
+and its faults are named, so that they can be counted.
 
 Paper: section 6.3; the form is that of Vinyals et al. (2015), its reference 37
 """
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from transformer.data.corpora.treebank import Tree
 
-#: Stands for a word, whatever it is.
+#: Replaces every word.
 WORD = "XX"
 
-#: Label of a root that had to be added. Scoring leaves it out.
+#: Label of an added root, which scoring ignores.
 ROOT = "TOP"
 
-#: What can be wrong with a sequence of brackets, in words.
+#: Faults of a sequence of brackets.
 FAULTS = (
     "too few words",
     "too many words",
@@ -33,16 +33,7 @@ FAULTS = (
 
 
 def to_brackets(tree: Tree) -> list[str]:
-    """Write a tree as brackets; words and their tags become ``XX``.
-
-    Args:
-        tree: any tree.
-
-    Returns:
-        One piece a word and two a phrase.
-
-    Paper: section 6.3
-    """
+    """Write a tree as brackets, one piece per word (``XX``) and two per phrase."""
     pieces: list[str] = []
     waiting: list[Tree | str] = [tree]
     while waiting:
@@ -59,41 +50,28 @@ def to_brackets(tree: Tree) -> list[str]:
 
 @dataclass(frozen=True)
 class Parse:
-    """A tree over exactly the words that were asked for, and what had to be mended.
+    """A tree over given words, and what had to be repaired."""
 
-    Args:
-        tree: the tree; the tag of every word is ``XX``.
-        faults: some of ``FAULTS``; none if the sequence was a tree as it stood.
-        pieces: the sequence as it stood.
-
-    Paper: section 6.3
-    """
-
-    tree: Tree
-    faults: tuple[str, ...] = ()
-    pieces: tuple[str, ...] = ()
+    tree: Tree  #: the tag of every word is ``XX``
+    faults: tuple[str, ...] = ()  #: of ``FAULTS``; empty if the sequence was a tree
+    pieces: tuple[str, ...] = ()  #: the original sequence
 
 
 def from_brackets(pieces: Sequence[str], words: Sequence[str]) -> Parse:
-    """Read brackets as a tree over some words, and mend what is no tree.
+    """Read brackets as a tree over some words, and repair what is not a tree.
 
-    - A word too many is left out. Words that are missing go to the end of the root.
-    - A closing bracket closes the innermost phrase of its label, and with it all phrases inside
-      that. If none of its label is open, it is left out.
+    - Surplus words are left out. Missing words go to the end of the root.
+    - A closing bracket closes the innermost phrase of its label and all phrases inside it. If no
+      phrase of its label is open, it is left out.
     - Phrases that are open at the end are closed there. Phrases without words are left out.
-    - If there are several roots, or none, all goes under a root ``TOP``.
+    - If there are several roots, or none, everything goes under a root ``TOP``.
 
     Args:
-        pieces: what a model wrote, without begin and end.
+        pieces: the output of a model, without begin and end.
         words: of the sentence, at least one.
-
-    Returns:
-        The tree, with the faults that were found.
 
     Raises:
         ValueError: if there are no words, or a piece is neither a bracket nor ``XX``.
-
-    Paper: section 6.3
     """
     if not words:
         raise ValueError("words must hold at least one word, got none")

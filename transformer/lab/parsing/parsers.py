@@ -13,9 +13,9 @@ from torch import Tensor
 from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.data.corpora.treebank import Tree
 from transformer.inference.decoding import LengthPenalty, beam_search
-from transformer.inference.stepwise import StepwiseModel
 from transformer.lab.parsing.linearised_trees import Parse, from_brackets
 from transformer.lab.parsing.tree_vocabulary import EOS_ID, TreeVocabulary
+from transformer.model.base import TranslationModel
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 
@@ -24,49 +24,37 @@ EXTRA_LENGTH = 300
 
 
 class _BracketsOnly:
-    """Computes logits for the first ``outputs`` ids only: a parser never writes a word."""
+    """Restrict the logits to the first ``outputs`` ids: a parser never writes a word."""
 
     outputs: int | None = None
 
     @property
     def output_weight(self) -> Float[Tensor, "outputs d_model"]:
-        # The model's own: this class is only ever mixed into one.
+        # This class is only mixed into models.
         return super().output_weight[: self.outputs]  # type: ignore[misc]
 
 
 class TransformerParser(_BracketsOnly, Transformer):
     """A Transformer whose output matrix has rows for brackets only.
 
-    All else is the :class:`~transformer.model.transformer.Transformer`. The paper keeps one softmax
-    over all 16K tokens, of which parsing uses a few dozen.
+    The paper keeps one softmax over all 16K tokens, of which parsing uses a few dozen.
 
     Paper: section 6.3
     """
 
 
 class RecurrentParser(_BracketsOnly, RecurrentTranslator):
-    """A recurrent network with attention whose output matrix has rows for brackets only.
-
-    All else is the :class:`~transformer.baselines.recurrent.RecurrentTranslator`.
-
-    Paper: section 6.3 (what RNN sequence-to-sequence models did before)
-    """
+    """A recurrent network with attention whose output matrix has rows for brackets only."""
 
 
 Parser = TransformerParser | RecurrentParser
 
 
 def build_parser(config: TransformerConfig | RecurrentConfig, vocabulary: TreeVocabulary) -> Parser:
-    """Make a parser with fresh weights.
-
-    Args:
-        config: sizes; its vocabulary is replaced.
-        vocabulary: of the parser.
+    """Make a parser with fresh weights; the vocabulary size of ``config`` is replaced.
 
     Raises:
         TypeError: if the configuration is of neither kind.
-
-    Paper: section 6.3
     """
     kinds = {TransformerConfig: TransformerParser, RecurrentConfig: RecurrentParser}
     if type(config) not in kinds:
@@ -78,44 +66,33 @@ def build_parser(config: TransformerConfig | RecurrentConfig, vocabulary: TreeVo
 
 @dataclass(frozen=True)
 class Search:
-    """How outputs are searched for; the defaults are the paper's.
+    """Options of the search; the defaults are the paper's (section 6.3)."""
 
-    Args:
-        beam_size: 1 is greedy.
-        alpha: exponent of the length penalty.
-        extra_length: most pieces of an output, the end counted, beyond the number of words.
-        penalty: formula of the length penalty.
-
-    Paper: section 6.3
-    """
-
-    beam_size: int = 21
-    alpha: float = 0.3
-    extra_length: int = EXTRA_LENGTH
+    beam_size: int = 21  #: 1 is greedy
+    alpha: float = 0.3  #: exponent of the length penalty
+    extra_length: int = EXTRA_LENGTH  #: pieces of an output beyond the number of words
     penalty: LengthPenalty = "gnmt"
 
 
 @torch.inference_mode()
 def parse(
-    model: StepwiseModel,
+    model: TranslationModel,
     vocabulary: TreeVocabulary,
     sentences: Sequence[Sequence[str]],
     search: Search = Search(),  # noqa: B008 (frozen)
     batch_size: int = 64,
 ) -> list[Parse]:
-    """Parse sentences, and mend what is no tree.
-
-    The rules are those of :func:`~transformer.lab.parsing.linearised_trees.from_brackets`.
+    """Parse sentences, and repair outputs that are not trees.
 
     Args:
         model: made by :func:`build_parser`.
         vocabulary: of the model.
         sentences: words of each, at least one.
         search: beam and limits.
-        batch_size: sentences at a time; those of a batch have the same number of words.
+        batch_size: sentences per batch; those of a batch have the same number of words.
 
     Returns:
-        A tree over exactly the words of each sentence, with the faults that were mended.
+        A tree over the words of each sentence, with its repaired faults.
 
     Raises:
         ValueError: if a sentence has no words.
@@ -148,11 +125,7 @@ def parse(
 
 
 def malformed_share(parses: Sequence[Parse]) -> float:
-    """Per cent of the outputs that were no tree over their words.
-
-    Args:
-        parses: at least one.
-    """
+    """Return the per cent of the outputs that were not trees over their words."""
     return 100 * sum(bool(parse.faults) for parse in parses) / len(parses)
 
 

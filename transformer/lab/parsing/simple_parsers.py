@@ -1,4 +1,4 @@
-"""Parsers that never look at a word: what an F1 has to be compared with."""
+"""Parsers that ignore the words: baselines for an F1."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,24 +8,15 @@ from transformer.lab.parsing.linearised_trees import WORD
 
 
 def flat_tree(words: Sequence[str], root: str) -> Tree:
-    """Put all words into one phrase.
-
-    Args:
-        words: of the sentence, at least one.
-        root: label of the phrase.
-    """
+    """Put all words, at least one, into one phrase."""
     return Tree(root, tuple(Tree(WORD, (), word) for word in words))
 
 
 def right_branching_tree(words: Sequence[str], root: str, inner: str) -> Tree:
     """Open a phrase at every word but the last, and close them all at the end.
 
-    English leans to the right, so that more of these are phrases than chance would make.
-
-    Args:
-        words: of the sentence, at least one.
-        root: label of the whole.
-        inner: label of every other phrase.
+    English trees branch to the right, so more of these are phrases than by chance. ``root`` labels
+    the whole tree, ``inner`` every other phrase.
     """
     tree = Tree(WORD, (), words[-1])
     for i in range(len(words) - 2, -1, -1):
@@ -34,11 +25,7 @@ def right_branching_tree(words: Sequence[str], root: str, inner: str) -> Tree:
 
 
 def common_labels(trees: Sequence[Tree]) -> tuple[str, str]:
-    """Return the most common label of a root, and of any other phrase.
-
-    Args:
-        trees: the training trees, at least one.
-    """
+    """Return the most common labels of roots and of other phrases."""
     roots = Counter(tree.label for tree in trees)
     inner = Counter(label for tree in trees for label, _, _ in tree.phrases()[:-1])
     return roots.most_common(1)[0][0], inner.most_common(1)[0][0]

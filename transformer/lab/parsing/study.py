@@ -1,7 +1,7 @@
-"""Table 4 in small: two parsers trained on the same articles, tested on articles they never saw.
+"""Table 4 at a small size: two parsers, trained on the same articles and tested on unseen ones.
 
-Training takes four minutes of one CPU core a parser, too long for a page of the book. So the
-results are recorded, and ``tools/record_parsing.py`` records them again.
+Training takes four minutes per parser on one CPU core, too long for a page of the book, so the
+results are recorded by :mod:`transformer.lab.parsing.record`.
 
 Paper: section 6.3, Table 4
 """
@@ -17,7 +17,6 @@ import torch
 from transformer.baselines import RecurrentConfig
 from transformer.data.batching import TokenBatches
 from transformer.data.corpora.treebank import Tree, Treebank, split_articles
-from transformer.inference.stepwise import StepwiseModel
 from transformer.lab.parsing.bracketing import by_length, compare_all
 from transformer.lab.parsing.linearised_trees import from_brackets
 from transformer.lab.parsing.parsers import (
@@ -29,23 +28,24 @@ from transformer.lab.parsing.parsers import (
     parse,
 )
 from transformer.lab.parsing.tree_vocabulary import TreeVocabulary
+from transformer.model.base import TranslationModel
 from transformer.model.config import TransformerConfig
 from transformer.recipes.record import read_record
 from transformer.training.checkpoint import average_checkpoints
 from transformer.training.config import TrainingConfig
 from transformer.training.trainer import Trainer
 
-#: Longest sentence that is trained on, in words.
+#: Words of the longest training sentence.
 MAX_WORDS = 15
 
-#: Where the results and the outputs are kept.
+#: The results, and the outputs of the parsers.
 RECORD = Path(__file__).parent / "parsing.json"
 OUTPUTS = Path(__file__).parent / "parsing-outputs.json.gz"
 
-#: The paper's search, an ordinary beam, and none.
+#: Greedy search, an ordinary beam, and the paper's.
 SEARCHES = {"greedy": Search(beam_size=1), "beam 4": Search(beam_size=4), "beam 21": Search()}
 
-#: The sentences of each step are the same for both.
+# Both see the same sentences in each step.
 _STEPS: dict[str, Any] = dict(
     seed=1, batch_tokens=1000, max_length=None, warmup_steps=400, learning_rate_factor=0.4,
     log_every=50, validate_every=200, save_every=100, keep_last=5,
@@ -54,72 +54,45 @@ _STEPS: dict[str, Any] = dict(
 
 @dataclass(frozen=True)
 class ParsingRecipe:
-    """A parser and how it is trained.
-
-    Args:
-        model: sizes.
-        training: the recipe.
-
-    Paper: section 6.3
-    """
+    """A parser and its training."""
 
     model: TransformerConfig | RecurrentConfig
     training: TrainingConfig
 
 
-#: A step of the recurrent network takes longer. It gets fewer, so that both take about as long.
-#: The size of the vocabulary is replaced by that of the treebank.
+#: The recurrent network gets fewer steps, because each takes longer: both train for about as long.
+#: The vocabulary size is replaced by that of the treebank.
 RECIPES: dict[str, ParsingRecipe] = {
     "transformer": ParsingRecipe(
         TransformerConfig(
-            vocab_size=8,
-            d_model=128,
-            d_ff=256,
-            num_heads=4,
-            num_layers=2,
-            dropout=0.1,
+            vocab_size=8, d_model=128, d_ff=256, num_heads=4, num_layers=2, dropout=0.1,
             attention_dropout=0.1,
         ),
         TrainingConfig(**_STEPS, max_steps=2600),
     ),
-    # Gradients of recurrent networks are clipped as a rule: they can explode over many steps.
+    # Gradients of recurrent networks can explode over many steps, so they are clipped.
     "recurrent": ParsingRecipe(
         RecurrentConfig(vocab_size=8, d_model=128, d_hidden=192, dropout=0.1),
         TrainingConfig(**_STEPS, max_steps=1700, clip_norm=1.0),
     ),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class ParsingText:
-    """The trees of a treebank, split by article, and the vocabulary of the training part.
-
-    Args:
-        train: trees to train on.
-        validation: trees to watch training by.
-        test: trees to score, of any length.
-        vocabulary: of ``train``.
-
-    Paper: section 6.3
-    """
+    """The trees of a treebank, split by article, and the vocabulary of the training part."""
 
     train: list[Tree]
     validation: list[Tree]
-    test: list[Tree]
+    test: list[Tree]  #: of any length
     vocabulary: TreeVocabulary
 
 
 def parsing_text(treebank: Treebank, max_words: int = MAX_WORDS) -> ParsingText:
-    """Split a treebank by article and leave long sentences out of training and validation.
-
-    Args:
-        treebank: the treebank.
-        max_words: longest sentence, in words.
+    """Split a treebank by article, and leave long sentences out of training and validation.
 
     Raises:
         ValueError: if there are too few articles.
-
-    Paper: section 6.3
     """
     parts = {name: treebank.trees(a) for name, a in split_articles(treebank.articles).items()}
     train = no_longer_than(parts["train"], max_words)
@@ -134,11 +107,11 @@ def train_parser(
     watched: int = 100,
     progress: bool | None = None,
 ) -> tuple[Parser, Trainer]:
-    """Train a parser, or go on with it; a folder that holds a finished run gives its parser.
+    """Train or resume a parser; a finished run is loaded.
 
     Args:
-        recipe: what to train.
-        text: what to train it on.
+        recipe: the recipe.
+        text: the trees.
         folder: where to write, see :class:`~transformer.training.trainer.Trainer`.
         watched: validation sentences that are parsed greedily at each validation; 0 for none.
         progress: show a progress bar; None shows it on a terminal only.
@@ -147,7 +120,7 @@ def train_parser(
         The parser with the mean of its last checkpoints, and its trainer.
 
     Raises:
-        InterruptedError: if a signal ended training early; the same call goes on.
+        InterruptedError: if a signal ended training early; the same call resumes it.
         ValueError: if ``folder`` holds another run.
 
     Paper: sections 5.3 and 6.3
@@ -161,7 +134,7 @@ def train_parser(
     step = max(1, len(text.validation) // max(1, watched))
     sample = text.validation[::step][:watched]
 
-    def score(model: StepwiseModel) -> dict[str, float]:
+    def score(model: TranslationModel) -> dict[str, float]:
         found = parse(model, text.vocabulary, [t.words() for t in sample], Search(beam_size=1))
         f1 = compare_all(sample, [each.tree for each in found]).f1
         return dict(f1=f1, malformed=malformed_share(found))
@@ -170,35 +143,29 @@ def train_parser(
         model, batches, training, folder, validation, score if sample else None, progress=progress
     )
     if not trainer.fit():
-        raise InterruptedError(f"training stopped at step {trainer.step}; run it again to go on")
+        raise InterruptedError(f"training stopped at step {trainer.step}; run it again to resume")
     model.load_state_dict(average_checkpoints(trainer.checkpoints()))
     return model, trainer
 
 
 def parts_to_score(test: Sequence[Tree], max_words: int = MAX_WORDS) -> dict[str, list[Tree]]:
-    """Choose what to score: all short sentences, some of them, and some that are longer.
-
-    Args:
-        test: the test articles' trees, of any length.
-        max_words: longest sentence of training.
+    """Choose the test trees to score.
 
     Returns:
-        "all" (no longer than training's), "sample" (300 of them, for beams, which take long) and
-        "longer" (150 of up to twice as many words, longer than any of training).
+        "all" (no longer than in training), "sample" (300 of them, for slow beams) and "longer" (150
+        with up to twice as many words, all longer than in training).
     """
-    short = no_longer_than(test, max_words)
-    longer = [
-        tree for tree in no_longer_than(test, 2 * max_words) if len(tree.leaves()) > max_words
-    ]
+    short, double = no_longer_than(test, max_words), no_longer_than(test, 2 * max_words)
+    longer = [tree for tree in double if len(tree.leaves()) > max_words]
     return {"all": short, "sample": _spread(short, 300), "longer": _spread(longer, 150)}
 
 
 def _spread(trees: Sequence[Tree], count: int) -> list[Tree]:
-    """Take about ``count`` trees at equal distances."""
+    """Select about ``count`` trees at equal distances."""
     return list(trees[:: max(1, len(trees) // count)][:count])
 
 
-#: What each search is scored on.
+#: The trees on which each search is scored.
 PLAN = [
     ("greedy", "all"),
     ("greedy", "longer"),
@@ -211,36 +178,18 @@ PLAN = [
 def outputs_of(
     model: Parser, vocabulary: TreeVocabulary, trees: Sequence[Tree], search: Search
 ) -> list[str]:
-    """Return what a parser writes for the words of some trees, before anything is mended.
-
-    Args:
-        model: the parser.
-        vocabulary: of the parser.
-        trees: whose words to parse.
-        search: beam and limits.
-
-    Returns:
-        Brackets with blanks between them, a line for each tree.
-
-    Paper: section 6.3
-    """
+    """Return the unrepaired outputs for the words of some trees: brackets separated by spaces."""
     found = parse(model, vocabulary, [tree.words() for tree in trees], search)
     return [" ".join(each.pieces) for each in found]
 
 
 def scores_of(trees: Sequence[Tree], outputs: Sequence[str]) -> dict[str, Any]:
-    """Mend, compare and count what :func:`outputs_of` gave.
-
-    Args:
-        trees: the right trees.
-        outputs: in the same order.
+    """Repair the outputs of :func:`outputs_of`, and compare them with the right trees.
 
     Returns:
-        "f1", "precision", "recall", "exact_match" and "malformed" in per cent, "f1_skipping" (F1
-        of the outputs that were trees, as a scorer gives it that skips the others), "sentences",
-        "faults" (how many outputs had each) and "f1_by_length".
-
-    Paper: Table 4
+        "f1", "precision", "recall", "exact_match" and "malformed" in per cent, "f1_skipping" (F1 of
+        the outputs that were trees, as a scorer computes it that skips the others), "sentences",
+        "faults" (the number of outputs with each) and "f1_by_length".
     """
     pairs = zip(outputs, trees, strict=True)
     parses = [from_brackets(line.split(), tree.words()) for line, tree in pairs]
@@ -265,17 +214,7 @@ def scores_of(trees: Sequence[Tree], outputs: Sequence[str]) -> dict[str, Any]:
 
 
 def recorded_study(path: Path | str = RECORD) -> dict[str, Any]:
-    """Read the recorded results.
-
-    Args:
-        path: the record; the package's own by default.
-
-    Returns:
-        The record; "runs" holds one entry for each architecture.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        ValueError: if it is not whole.
+    """Read the record of the package or another one; "runs" has an entry per architecture.
 
     Paper: Table 4
     """

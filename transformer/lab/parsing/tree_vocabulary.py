@@ -21,11 +21,7 @@ PAD_ID, BOS_ID, EOS_ID = range(3)
 
 
 def word_class(word: str) -> str:
-    """Describe a rare word by its shape and its last two letters, such as ``<Aa-in>``.
-
-    Args:
-        word: any word, not empty.
-    """
+    """Describe a rare word by its shape and its last two letters, such as ``<Aa-in>``."""
     if any(c.isdigit() for c in word):
         shape = "0" if re.fullmatch(r"[\d.,]+", word) else "a0"
     elif not any(c.isalpha() for c in word):
@@ -41,16 +37,14 @@ def word_class(word: str) -> str:
 
 
 class TreeVocabulary:
-    """Numbers brackets and words.
+    """Token ids of brackets and words.
 
     Args:
-        outputs: what a parser may write: special tokens, ``XX`` and brackets.
-        inputs: what it may read besides: words, and classes of rare words in angle brackets.
+        outputs: tokens that a parser writes: special tokens, ``XX`` and brackets.
+        inputs: further tokens that it reads: words, and classes of rare words in angle brackets.
 
     Raises:
         ValueError: if the special tokens do not come first, or a name occurs twice.
-
-    Paper: section 6.3
     """
 
     def __init__(self, outputs: Sequence[str], inputs: Sequence[str]):
@@ -66,14 +60,8 @@ class TreeVocabulary:
     def learn(cls, trees: Iterable[Tree], min_count: int = 3) -> "TreeVocabulary":
         """Collect the labels and the words of training trees.
 
-        Words that occur less than ``min_count`` times become their :func:`word_class`, and classes
-        that do, one class for all the rest.
-
-        Args:
-            trees: the training trees.
-            min_count: at least 1.
-
-        Paper: section 6.3
+        Words that occur less than ``min_count`` times are replaced by their :func:`word_class`, and
+        rare classes by one class for the rest.
         """
         labels: set[str] = set()
         words: Counter[str] = Counter()
@@ -89,7 +77,7 @@ class TreeVocabulary:
             for counts in (classes, words)
         ]
         brackets = [side + label for label in sorted(labels) for side in "()"]
-        # A word "<a>" of the text itself must not take the place of a class.
+        # The text may contain a word such as "<a>".
         inputs = dict.fromkeys(["<rare>", *kept[0], *kept[1]])
         return cls([*SPECIAL_TOKENS, WORD, *brackets], list(inputs))
 
@@ -97,40 +85,24 @@ class TreeVocabulary:
         return len(self.outputs) + len(self.inputs)
 
     def encode_words(self, words: Sequence[str]) -> list[int]:
-        """Number the words of a sentence, without the end.
-
-        Paper: section 6.3
-        """
+        """Return the ids of the words of a sentence, without the end."""
         rare = self._input["<rare>"]
         return [self._input.get(w, self._input.get(word_class(w), rare)) for w in words]
 
     def encode_brackets(self, pieces: Sequence[str]) -> list[int]:
-        """Number brackets and ``XX``, without the end.
+        """Return the ids of brackets and ``XX``, without the end.
 
         Raises:
             KeyError: if a label was not seen in training.
-
-        Paper: section 6.3
         """
         return [self._output[piece] for piece in pieces]
 
     def decode_brackets(self, ids: Sequence[int]) -> list[str]:
-        """Return the brackets of ids, without special tokens.
-
-        Raises:
-            IndexError: if an id is no output's.
-
-        Paper: section 6.3
-        """
+        """Return the brackets of ids, without special tokens."""
         return [self.outputs[i] for i in ids if i > EOS_ID]
 
     def encode_trees(self, trees: Iterable[Tree]) -> EncodedPairs:
-        """Make pairs to train on: words as the source, brackets as the target.
-
-        Trees with a label that training has not seen are left out.
-
-        Paper: section 6.3
-        """
+        """Make training pairs of words and brackets, without the trees that have unknown labels."""
         sources, targets = [], []
         for tree in trees:
             pieces = to_brackets(tree)

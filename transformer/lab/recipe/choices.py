@@ -1,7 +1,7 @@
-"""What the paper leaves open, and what became usual after it: one option each, all else equal.
+"""Choices that the paper leaves open or that became usual later, tested one at a time.
 
-Every choice is a change of the base model of a :class:`~transformer.lab.table_3.study.Scale` or
-of its training, so that it is trained and measured like a row of Table 3.
+Each choice changes the base model of a :class:`~transformer.lab.table_3.study.Scale` or its
+training, and is trained and measured like a row of Table 3.
 
 Paper: sections 3 and 5, where they are silent
 """
@@ -24,14 +24,14 @@ Group = Literal["open", "later"]
 
 @dataclass(frozen=True)
 class Choice:
-    """One thing done otherwise.
+    """One change of the base recipe.
 
     Args:
-        text: what is done, in a few words.
-        group: "open" where the paper does not say it, or its published code did something else;
-            "later" for what came after it.
-        changes: fields of the model or of the training and their values. A function of the base
-            preset where they depend on it.
+        text: a short description.
+        group: "open" if the paper does not specify it or its published code differs; "later" if
+            it came after the paper.
+        changes: fields of the model or of the training and their values, or a function of the
+            base preset that returns them.
     """
 
     text: str
@@ -39,7 +39,7 @@ class Choice:
     changes: dict[str, Any] | Callable[[Preset], dict[str, Any]]
 
     def preset(self, base: Preset) -> Preset:
-        """Change a base preset."""
+        """Apply the choice to a base preset."""
         changes = self.changes if isinstance(self.changes, dict) else self.changes(base)
         return base.with_changes(**changes)
 
@@ -61,7 +61,7 @@ def _sizes(base: Preset) -> TransformerConfig:
 
 
 def _gated(base: Preset) -> dict[str, Any]:
-    """Two thirds of the hidden units: three matrices then have the parameters of two."""
+    """Use two thirds of the hidden units: three matrices then have the parameters of two."""
     return dict(activation="swiglu", d_ff=round(_sizes(base).d_ff * 2 / 3))
 
 
@@ -74,7 +74,7 @@ def _together(base: Preset) -> dict[str, Any]:
     return usual | _gated(base) | _grouped(base)
 
 
-#: By name; "base" is the paper's text as the package reads it.
+#: Choices by name; "base" is the paper's text as the package reads it.
 CHOICES: dict[str, Choice] = {
     "base": Choice("the package's defaults", "open", {}),
     "pre-norm": Choice("norm before each sub-layer", "open", dict(norm="pre")),
@@ -120,22 +120,17 @@ CHOICES: dict[str, Choice] = {
     "together": Choice("all of these with pre-norm, but GELU", "later", _together),
 }  # fmt: skip
 
-#: The scale of the recorded runs, that of Table 3 in small.
+#: The scale of the recorded runs: a small version of Table 3.
 SCALE: Scale = SCALES["table-3-small"]
 
 #: The seeds of the recorded runs.
 SEEDS: tuple[int, ...] = (1, 2, 3)
 
-#: Where the results are kept.
 RECORD = Path(__file__).parent / "choices-small.json"
 
 
 def choice_preset(name: str, base: Preset = SCALE.base) -> Preset:
-    """Name what is trained for a choice.
-
-    Args:
-        name: one of :data:`CHOICES`.
-        base: what it changes.
+    """Return the preset of a choice, one of :data:`CHOICES`, on top of a base preset.
 
     Raises:
         ValueError: if there is no such choice.
@@ -146,11 +141,7 @@ def choice_preset(name: str, base: Preset = SCALE.base) -> Preset:
 
 
 def changed_fields(name: str, base: Preset = SCALE.base) -> dict[str, Any]:
-    """Name the options that a choice sets, and what to.
-
-    Args:
-        name: one of :data:`CHOICES`.
-        base: what it changes.
+    """Return the fields that a choice changes, with their values.
 
     Raises:
         ValueError: if there is no such choice.
@@ -166,14 +157,13 @@ def changed_fields(name: str, base: Preset = SCALE.base) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Effect:
-    """What one choice changed, against base with the same seeds.
+    """The effect of one choice, compared with base at the same seeds.
 
     Args:
-        name: of the choice.
         nats: gain in the logarithm of the perplexity, by seed; above 0 is better than base.
         bleu: gain in BLEU, by seed.
-        parameters: how many the model has.
-        noise: how far two seeds of base lie apart, in nats.
+        parameters: number of parameters of the model.
+        noise: median distance between two seeds of base, in nats.
     """
 
     name: str
@@ -184,12 +174,12 @@ class Effect:
 
     @property
     def mean(self) -> float:
-        """The mean gain in nats."""
+        """Mean gain in nats."""
         return sum(self.nats) / len(self.nats)
 
     @property
     def verdict(self) -> Literal["better", "worse", "no clear difference"]:
-        """Whether all seeds agree, and on average by more than two seeds of base differ."""
+        """A difference counts if all seeds agree and their mean exceeds the noise."""
         if abs(self.mean) > self.noise and min(self.nats) > 0:
             return "better"
         if abs(self.mean) > self.noise and max(self.nats) < 0:
@@ -198,16 +188,16 @@ class Effect:
 
 
 def effects(runs: Iterable[Mapping[str, Any]]) -> dict[str, Effect]:
-    """Set each recorded choice against base, seed by seed.
+    """Compare each recorded choice with base, seed by seed.
 
     Args:
         runs: entries of the record, with "row", "seed", "perplexity", "BLEU", "parameters".
 
     Returns:
-        By name, in the order of :data:`CHOICES`, without base.
+        The effects by name, in the order of :data:`CHOICES`, without base.
 
     Raises:
-        ValueError: if base has fewer than two seeds, or a choice none in common with it.
+        ValueError: if base has fewer than two seeds, or shares no seed with a choice.
     """
     found: dict[str, dict[int, Mapping[str, Any]]] = {}
     for run in runs:
@@ -222,24 +212,17 @@ def effects(runs: Iterable[Mapping[str, Any]]) -> dict[str, Effect]:
         seeds = [seed for seed in sorted(found[name]) if seed in base]
         if not seeds:
             raise ValueError(f"{name!r} and base have no seed in common")
-        mine = [found[name][seed] for seed in seeds]
+        mine = {seed: found[name][seed] for seed in seeds}
         result[name] = Effect(
             name,
-            tuple(
-                nats[seed] - math.log(run["perplexity"])
-                for seed, run in zip(seeds, mine, strict=True)
-            ),
-            tuple(run["BLEU"] - base[seed]["BLEU"] for seed, run in zip(seeds, mine, strict=True)),
-            mine[0]["parameters"],
+            tuple(nats[seed] - math.log(run["perplexity"]) for seed, run in mine.items()),
+            tuple(run["BLEU"] - base[seed]["BLEU"] for seed, run in mine.items()),
+            mine[seeds[0]]["parameters"],
             noise,
         )
     return result
 
 
 def recorded_effects() -> dict[str, Effect]:
-    """Read the record that comes with the package.
-
-    Raises:
-        FileNotFoundError: if there is none.
-    """
+    """Read the effects from the record that ships with the package."""
     return effects(read_record(RECORD)["runs"])

@@ -1,8 +1,8 @@
-"""What a test score is worth when the training text knows the test: leaks made on purpose.
+"""Leaks made on purpose: the effect of test sentences in the training text on a test score.
 
-Tatoeba has several translations of many sentences. Whoever shuffles its pairs and cuts a test set
-off tests on sentences whose other translations were trained on. Here a test set meets training
-sets that know less and less of it.
+Tatoeba has several translations of many sentences. A random split of its pairs therefore tests on
+sentences whose other translations were in training. Here one test set is combined with training
+sets that share less and less with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,28 +12,30 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from transformer.data.parallel import Split
+from transformer.data.progress import progress
 from transformer.data.splits import components
 from transformer.lab.recipe.simple_translators import NearestSentence
-from transformer.training.progress import progress
 
 
 def training_sets(
     pairs: Split, test: Int64[np.ndarray, " tests"]
 ) -> dict[str, Bool[np.ndarray, " pairs"]]:
-    """Choose four training sets for one test set, each a part of the one before.
+    """Choose four training sets for one test set, each a subset of the one before.
 
     Args:
         pairs: all pairs of a corpus.
-        test: places of the test pairs among them.
+        test: indices of the test pairs.
 
     Returns:
-        For each set which pairs belong to it: all but the test pairs, as a random split leaves
-        them; of these, without the source sentences of the test; without any sentence of the test,
-        on either side; without whatever is connected to the test through shared sentences.
+        For each set a mask over the pairs: all but the test pairs, as in a random split; without
+        the source sentences of the test; without any sentence of the test on either side; without
+        the pairs connected to the test through shared sentences.
     """
     others = np.ones(len(pairs), dtype=bool)
     others[test] = False
-    source, target = (_number(side) for side in (pairs.source, pairs.target))
+    source, target = (
+        np.unique(side, return_inverse=True)[1] for side in (pairs.source, pairs.target)
+    )
     label = np.array(components(pairs.source, pairs.target))
     new_source = others & ~np.isin(source, source[test])
     return {
@@ -49,12 +51,12 @@ def recall(
     texts: Sequence[str],
     training: Mapping[str, Bool[np.ndarray, " pairs"]],
 ) -> dict[str, list[str]]:
-    """Translate by the nearest sentence of several training sets.
+    """Translate texts by the nearest sentence of each of several training sets.
 
     Args:
-        memory: of all pairs, those to leave out included.
-        texts: what to translate.
-        training: for each training set which of the pairs belong to it.
+        memory: of all pairs, including those that a training set excludes.
+        texts: sentences to translate.
+        training: for each training set a mask over the pairs.
 
     Returns:
         The translations for each training set.
@@ -74,8 +76,8 @@ class Relatives:
 
     Args:
         test: the pairs to test on.
-        relatives: a pair for each of them that is connected to it through shared sentences.
-        strangers: as many pairs that are connected to none of them.
+        relatives: for each of them a pair that is connected to it through shared sentences.
+        strangers: equally many pairs that are connected to none of them.
     """
 
     test: Split
@@ -84,16 +86,15 @@ class Relatives:
 
 
 def draw_relatives(split: Split, count: int, seed: int = 0) -> Relatives:
-    """Draw test pairs that have relatives, one from a component, and strangers of the same kind.
+    """Draw test pairs that have relatives, one per component, and strangers of the same kind.
 
     Args:
         split: pairs; components of a single pair are not used.
-        count: how many test pairs, at least 1.
-        seed: chooses the components, and the pairs in them.
+        count: number of test pairs, at least 1 and at most half of the components that have two
+            or more pairs.
 
     Raises:
-        ValueError: if ``count`` is below 1, or there are not twice as many components of two pairs
-            or more.
+        ValueError: if ``count`` is out of range.
     """
     label = np.array(components(split.source, split.target))
     groups = [np.flatnonzero(label == one) for one in np.unique(label)]
@@ -112,8 +113,3 @@ def draw_relatives(split: Split, count: int, seed: int = 0) -> Relatives:
 
 def _take(split: Split, rows: Sequence[int]) -> Split:
     return Split([split.source[i] for i in rows], [split.target[i] for i in rows])
-
-
-def _number(texts: Sequence[str]) -> Int64[np.ndarray, " texts"]:
-    number: dict[str, int] = {}
-    return np.array([number.setdefault(text, len(number)) for text in texts], np.int64)

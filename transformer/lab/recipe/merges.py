@@ -1,8 +1,8 @@
-"""Byte-pair encoding from scratch: the merges, in the order in which the library learns them.
+"""Byte-pair encoding from scratch, with the same merges as the library in the same order.
 
-The package trains and runs the `tokenizers` library, see :mod:`transformer.data.tokenizer`. This
-module does the same in plain Python, slowly enough to be read, and ends in the same merges and the
-same pieces. Pieces are ``bytes`` here; the library writes each byte as one printable character.
+The package uses the `tokenizers` library, see :mod:`transformer.data.tokenizer`. This module does
+the same in plain Python, slower but readable, and produces the same merges and pieces. Pieces are
+``bytes`` here; the library writes each byte as one printable character.
 
 Paper: section 5.1
 """
@@ -15,69 +15,52 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
-from transformer.training.progress import progress
+from transformer.data.progress import progress
 
 Pair = tuple[bytes, bytes]
 
-# A blank belongs to the word behind it. Runs of letters, of digits and of other signs are words of
-# their own, and so are the English endings that an apostrophe begins. In a longer run of blanks the
-# last one is left to the word.
+# A blank belongs to the word after it. Runs of letters, of digits and of other characters are
+# separate words, and so are English endings such as "'ll". The last blank of a run belongs to the
+# next word.
 _WORD = re.compile(
     r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+"
 )  # fmt: skip
 
-# The order in which the library numbers the bytes: first those that Latin-1 can print, then the
-# others. It decides between pairs that are equally frequent.
+# The library numbers the bytes that Latin-1 can print first, then the others. The order breaks
+# ties between equally frequent pairs.
 _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 BYTE_ORDER = _PRINTABLE + [byte for byte in range(256) if byte not in _PRINTABLE]
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text into the words that no merge may join.
+    """Split a text into words, blanks included; no merge crosses their borders.
 
-    Args:
-        text: any text.
-
-    Returns:
-        The words, blanks included: joined they are the text. As the library splits, but for rare
-        signs that are numbers and no digits, such as ``²``: they count as letters here.
+    The words are those of the library, except that rare numerals such as ``²`` count as letters.
     """
     return _WORD.findall(text)
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
-    """Count the words of a text, which is all that learning needs to know of it.
-
-    Args:
-        texts: sentences.
-
-    Paper: section 5.1
-    """
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(split_words(text))
-    return counts
+    """Count the words of some sentences, the only input that learning needs."""
+    return Counter(word for text in texts for word in split_words(text))
 
 
 def learn_merges(words: Mapping[str, int], num_merges: int) -> list[Pair]:
     """Join the most frequent pair of neighbouring pieces, again and again.
 
-    Of pairs that are equally frequent, the one whose left piece is older is first, then the one
-    whose right piece is older; bytes count as oldest, in the order of ``BYTE_ORDER``. Only the
-    words that hold the pair are touched, so a merge costs what it changes.
+    Among equally frequent pairs, the one with the older left piece comes first, then the one with
+    the older right piece; bytes are oldest, in the order of ``BYTE_ORDER``. A merge updates only
+    the words that contain the pair.
 
     Args:
-        words: how often each word occurs, see :func:`count_words`.
-        num_merges: how many to learn, at least 0.
+        words: the frequency of each word, see :func:`count_words`.
+        num_merges: number of merges to learn, at least 0.
 
     Returns:
-        The merges, first learned first; fewer where nothing is left to join. The first n of them
-        are what ``num_merges=n`` gives.
+        The merges in the order of learning; fewer if nothing is left to join.
 
     Raises:
         ValueError: if ``num_merges`` is negative.
-
-    Paper: section 5.1
     """
     if num_merges < 0:
         raise ValueError(f"num_merges must be at least 0, got {num_merges}")
@@ -92,7 +75,7 @@ def learn_merges(words: Mapping[str, int], num_merges: int) -> list[Pair]:
         for pair in pairwise(word):
             count[pair] += times
             places[pair].add(i)
-    # Entries are never removed. One whose count is no longer true is passed over.
+    # Entries are never removed; those with an outdated count are skipped.
     heap = [(-times, pair) for pair, times in count.items()]
     heapq.heapify(heap)
     merges: list[Pair] = []
@@ -104,7 +87,7 @@ def learn_merges(words: Mapping[str, int], num_merges: int) -> list[Pair]:
         _, pair = heapq.heappop(heap)
         left, right = (pieces[piece] for piece in pair)
         merges.append((left, right))
-        # Two ways may lead to one piece: it keeps its first number.
+        # Two merges may produce the same piece, which keeps its first number.
         joined = number.setdefault(left + right, len(pieces))
         if joined == len(pieces):
             pieces.append(left + right)
@@ -128,7 +111,7 @@ def _join(
     times: int,
     changes: Counter[tuple[int, int]],
 ) -> list[int]:
-    """Replace a pair in a word, from left to right, and note what that does to the counts."""
+    """Replace a pair in a word from left to right, and record the changes of the counts."""
     left, right = pair
     new: list[int] = []
     i, end = 0, len(word)
@@ -150,21 +133,16 @@ def _join(
 
 
 def apply_merges(word: str, rank: Mapping[Pair, int]) -> list[bytes]:
-    """Spell one word in pieces.
+    """Split one word into pieces.
 
     Args:
         word: one of :func:`split_words`.
-        rank: the place of each merge, first learned smallest. Leave out the last ones, and the
-            vocabulary is smaller.
-
-    Returns:
-        The pieces; joined they are the bytes of the word.
-
-    Paper: section 5.1
+        rank: the index of each merge in the order of learning. Omitting the last merges gives a
+            smaller vocabulary.
     """
     pieces = [bytes([byte]) for byte in word.encode()]
     while len(pieces) > 1:
-        # The merge that was learned first, and of several places the leftmost.
+        # The merge that was learned first, at its leftmost place.
         known = [(rank.get(pair, len(rank)), i) for i, pair in enumerate(pairwise(pieces))]
         first, i = min(known)
         if first == len(rank):
@@ -174,20 +152,12 @@ def apply_merges(word: str, rank: Mapping[Pair, int]) -> list[bytes]:
 
 
 def read_merges(path: Path | str) -> list[Pair]:
-    """Read the merges of the library from the file of a tokenizer.
-
-    Args:
-        path: ``tokenizer.json``, as :meth:`transformer.data.tokenizer.Tokenizer.save` writes it.
-
-    Returns:
-        The merges, first learned first.
+    """Read the merges of the library from a ``tokenizer.json``, in the order of learning.
 
     Raises:
         FileNotFoundError: if there is no such file.
-
-    Paper: section 5.1
     """
-    # The library's alphabet: printable bytes stand for themselves, the others follow from U+0100.
+    # The library's alphabet: printable bytes map to themselves, the others follow from U+0100.
     byte_of = {chr(byte): byte for byte in _PRINTABLE}
     byte_of |= {chr(0x100 + i): byte for i, byte in enumerate(BYTE_ORDER[len(_PRINTABLE) :])}
     merges = json.loads(Path(path).read_text(encoding="utf-8"))["model"]["merges"]

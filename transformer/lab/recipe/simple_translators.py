@@ -1,7 +1,7 @@
-"""Translators that learn nothing worth the name, for a sense of scale.
+"""Trivial translators, for a sense of scale.
 
-A score of 40 means little until one knows what a copy of the source gets, what a dictionary gets,
-and what the most similar sentence of the training text gets.
+A score of 40 means little without the scores of a dictionary and of the most similar sentence in
+the training text.
 """
 
 import re
@@ -12,24 +12,21 @@ import numpy as np
 from jaxtyping import Float
 
 from transformer.data.parallel import Split
-from transformer.training.progress import progress
+from transformer.data.progress import progress
 
 _TOKEN = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
 
 def words_of(text: str) -> list[str]:
-    """Cut a text into lower-cased words and marks of punctuation."""
+    """Split a text into lower-cased words and punctuation marks."""
     return _TOKEN.findall(text.lower())
 
 
 class WordByWord:
-    """Replace each word by the one that keeps it company, in the order of the source.
+    """Replace each word by the target word that it co-occurs with most, in the source's order.
 
-    The company that two words keep is Dice's: twice the number of sentence pairs with both, over
-    the sum of the pairs with either. A word that training never showed is copied.
-
-    Args:
-        train: pairs to learn from.
+    Co-occurrence is Dice's coefficient: twice the number of sentence pairs with both words, over
+    the sum of the pairs with either. Words unseen in training are copied.
 
     Raises:
         ValueError: if there are no pairs.
@@ -50,13 +47,13 @@ class WordByWord:
         pairs, together = np.unique(pairs, return_counts=True)
         s, t = np.divmod(pairs, size)
         dice = 2 * together / (source.frequency[s] + target.frequency[t])
-        # The best of each source word comes last among its own, and so stays in the dictionary.
+        # The best match of each source word comes last, so it stays in the dictionary.
         order = np.lexsort((dice, s))
         spelling = _spelling(train.target)
         self.dictionary = {source.words[s[i]]: spelling[target.words[t[i]]] for i in order}
 
     def translate(self, texts: Sequence[str]) -> list[str]:
-        """Translate sentences; the first word of each gets a capital."""
+        """Translate sentences; the first word of each is capitalised."""
         found = []
         for text in progress(texts):
             words = " ".join(self.dictionary.get(word, word) for word in words_of(text))
@@ -68,12 +65,8 @@ class WordByWord:
 class NearestSentence:
     """Answer with the translation of the most similar sentence of the training text.
 
-    Similarity is the cosine between bags of words, in which a rare word counts more than a
-    frequent one. Words of more than one sentence in twenty are looked at only where a sentence has
-    no others.
-
-    Args:
-        train: pairs to look in.
+    Similarity is the cosine between bags of words, in which rare words weigh more. Words that
+    occur in more than one sentence in twenty are used only if a sentence has no others.
 
     Raises:
         ValueError: if there are no pairs.
@@ -95,7 +88,7 @@ class NearestSentence:
         self.frequent = vocabulary.frequency > n / 20
 
     def similarity(self, text: str) -> Float[np.ndarray, " pairs"]:
-        """Return the similarity of a text to each sentence, up to a factor that all share."""
+        """Return the similarity of a text to each sentence, up to a common factor."""
         known = [self.index[word] for word in dict.fromkeys(words_of(text)) if word in self.index]
         ids = [i for i in known if not self.frequent[i]] or known
         if not ids:
@@ -106,16 +99,16 @@ class NearestSentence:
         return score / np.maximum(self.norm, 1e-9)
 
     def find(self, text: str) -> int:
-        """Return the place of the most similar sentence; the first one of equals."""
+        """Return the index of the most similar sentence, the first one in case of a tie."""
         return int(np.argmax(self.similarity(text)))
 
     def translate(self, texts: Sequence[str]) -> list[str]:
-        """Give each sentence the translation of its nearest."""
+        """Translate each sentence by the target of its nearest neighbour."""
         return [self.train.target[self.find(text)] for text in progress(texts)]
 
 
 class _Vocabulary:
-    """The words of a text: an id for each, the ids of each sentence, how many sentences have it."""
+    """The words of a text: their ids, the ids of each sentence, and their document frequency."""
 
     def __init__(self, texts: Sequence[str]):
         self.index: dict[str, int] = {}
@@ -128,8 +121,8 @@ class _Vocabulary:
 
 
 def _spelling(texts: Sequence[str]) -> dict[str, str]:
-    """How each word is usually written: German nouns have a capital."""
+    """Map each word to its usual spelling: German nouns are capitalised."""
     seen = Counter(token for text in texts for token in _TOKEN.findall(text)[1:])
     seen.update({token: 0 for text in texts for token in _TOKEN.findall(text)[:1]})
-    # The most frequent comes last, and so it stays.
+    # The most frequent spelling comes last, so it stays.
     return {token.lower(): token for token, _ in reversed(seen.most_common())}

@@ -1,7 +1,7 @@
-"""Table 3 (D) in small: dropout, label smoothing and beta2 changed one at a time, and averaging.
+"""A small Table 3 (D): dropout, label smoothing and beta2 changed one at a time, and averaging.
 
-All variants and seeds together take some ten minutes, too long for a page of the book. So the
-results are recorded, and ``tools/record_recipe.py`` records them again.
+All variants and seeds together take about ten minutes, too long for a page of the book, so the
+results are recorded.
 
 Paper: sections 5.3, 5.4 and 6.1, Table 3 (D)
 """
@@ -25,12 +25,11 @@ from transformer.recipes.presets import Preset
 from transformer.recipes.record import read_record
 from transformer.recipes.translation import evaluate
 
-#: Where the results of all variants and seeds are kept.
 RECORD = Path(__file__).parent / "recipe.json"
 
 SEEDS = (0, 1, 2)
 
-#: The recipe on few pairs that are seen many times, and on many pairs that are seen few times.
+#: Few pairs with many epochs, and many pairs with few epochs.
 SETTINGS: dict[str, Preset] = {
     "few pairs": RECIPE.with_changes(
         num_layers=1, max_steps=1200, train_pairs=4_000, test_pairs=1000, validate_every=200
@@ -40,8 +39,8 @@ SETTINGS: dict[str, Preset] = {
     ),
 }
 
-#: What each variant changes. Dropout and smoothing of 0 and 0.2 are Table 3 (D); dropout everywhere
-#: is a later default of the published code; 0.999 is the usual beta2.
+#: The changes of each variant. Dropout and smoothing of 0 and 0.2 are Table 3 (D); dropout
+#: everywhere is a later default of the published code; 0.999 is the usual beta2.
 VARIANTS: dict[str, dict[str, dict[str, float]]] = {
     "few pairs": {
         "base": {},
@@ -61,17 +60,17 @@ VARIANTS: dict[str, dict[str, dict[str, float]]] = {
 
 
 def run_variant(preset: Preset, text: ShortText) -> dict[str, Any]:
-    """Train once and measure: during training, the last weights, and the mean of the last ones.
+    """Train once, and measure the weights during and after training and the mean of the last.
 
     Args:
         preset: one of the settings with a variant's changes and a seed.
-        text: what :func:`~transformer.lab.recipe.training.short_text` made of that setting.
+        text: the result of :func:`~transformer.lab.recipe.training.short_text` for that setting.
 
     Returns:
-        "losses" (a mean for each ``validate_every`` steps, nats a token, smoothing included),
+        "losses" (the mean of every ``validate_every`` steps in nats per token, with smoothing),
         "curve" (a :class:`~transformer.lab.recipe.training.Quality` for each of them), "train" (the
-        last weights on pairs of the training), "last" and "averaged" (with BLEU and chrF of
-        greedy translations), and "signatures" of these two.
+        last weights on training pairs), "last" and "averaged" (with BLEU and chrF of greedy
+        translations), and the "signatures" of these two.
 
     Paper: Table 3 (D)
     """
@@ -104,12 +103,7 @@ def run_variant(preset: Preset, text: ShortText) -> dict[str, Any]:
 
 
 def first_pairs(pairs: EncodedPairs, count: int) -> EncodedPairs:
-    """Return the first pairs, to measure on as many of the training as are held out.
-
-    Args:
-        pairs: encoded pairs.
-        count: how many, at most.
-    """
+    """Return the first ``count`` pairs, or all if there are fewer."""
 
     def first(side: Sentences) -> Sentences:
         offsets = side.offsets[: count + 1]
@@ -119,18 +113,5 @@ def first_pairs(pairs: EncodedPairs, count: int) -> EncodedPairs:
 
 
 def recorded_study(path: Path | str = RECORD) -> dict[str, Any]:
-    """Read the recorded results.
-
-    Args:
-        path: the record; the package's own by default.
-
-    Returns:
-        The record; "runs" holds one entry for each setting, variant and seed.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        ValueError: if it is not whole.
-
-    Paper: Table 3 (D)
-    """
+    """Read the recorded results; "runs" has one entry per setting, variant and seed."""
     return read_record(path)

@@ -1,4 +1,4 @@
-"""Short trainings on real text with one thing changed, and what is left of each.
+"""Short training runs on real text with one change each, and their measurements.
 
 Paper: sections 5.3, 5.4 and 6.1, Table 3 (D)
 """
@@ -12,22 +12,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_, parameters_to_vector
 
+from transformer import fast
 from transformer.data.batching import EncodedPairs, TokenBatches, encode_pairs
 from transformer.data.parallel import Corpus, Split
+from transformer.data.progress import progress
 from transformer.data.tokenizer import Tokenizer
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.recipes.presets import Preset
 from transformer.training.config import TrainingConfig
 from transformer.training.loss import TranslationLoss
-from transformer.training.progress import progress
 from transformer.training.schedule import learning_rate
 from transformer.training.stream import step_batches
 
 Weights = dict[str, Tensor]
 
-#: The paper's recipe for a model that trains in seconds. Half of Eq. (3), whose peak would be
-#: 0.0125 for a model this small, eighteen times that of base.
+#: The paper's recipe for a model that trains in seconds, at half the learning rate of Eq. (3). The
+#: full rate would peak at 0.0125 for a model this small, eighteen times that of base.
 RECIPE = Preset(
     "recipe-in-small",
     TransformerConfig(1000, d_model=64, d_ff=128, num_heads=4, num_layers=2),
@@ -52,7 +53,7 @@ class ShortText:
         tokenizer: learned from all short training pairs, used or not.
         train: the training pairs.
         held_out: the pairs to measure on.
-        text: the same as text.
+        text: the held-out pairs as text.
     """
 
     tokenizer: Tokenizer
@@ -66,15 +67,14 @@ def short_text(
 ) -> ShortText:
     """Take the short pairs of a corpus: everyday phrases, learnable in seconds.
 
-    A larger ``train_pairs`` adds pairs to those of a smaller one and changes nothing else, the
-    vocabulary included. So perplexities can be compared.
+    A larger ``train_pairs`` adds pairs to those of a smaller one and leaves the vocabulary
+    unchanged, so perplexities are comparable.
 
     Args:
-        corpus: has a split ``train``.
-        preset: ``train_pairs`` and ``test_pairs`` say how many short pairs to use, None for all;
+        preset: ``train_pairs`` and ``test_pairs`` are the numbers of short pairs, None for all;
             ``vocab_size`` is that of the joint vocabulary.
-        longest: most words, between blanks, of a side.
-        split: which to measure on.
+        longest: largest number of words per side.
+        split: the split to measure on.
 
     Raises:
         ValueError: if the corpus has no such split, or too few pairs of that length.
@@ -103,13 +103,7 @@ def _first(pairs: list[tuple[str, str]], size: int | None, name: str, longest: i
 
 
 def make_model(preset: Preset = RECIPE) -> Transformer:
-    """Draw the weights that belong to the seed of a preset.
-
-    Args:
-        preset: names the model and, in its training part, the seed.
-
-    Paper: section 3
-    """
+    """Make the model of a preset, with weights drawn from the preset's seed."""
     assert isinstance(preset.model, TransformerConfig)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(preset.training.seed)
@@ -117,12 +111,11 @@ def make_model(preset: Preset = RECIPE) -> Transformer:
 
 
 def held_rate(step: int, d_model: int, warmup_steps: int, factor: float = 1.0) -> float:
-    """Return Eq. (3) without its climb: the peak at once, held to ``warmup_steps``, then the fall.
+    """Return Eq. (3) without warm-up: the peak held to ``warmup_steps``, then the decay.
 
     Args:
         step: number of the step, counted from 1.
-        d_model: size of the model's vectors.
-        warmup_steps: how long the peak is held; from there on the rate is that of Eq. (3).
+        warmup_steps: number of steps at the peak; from there on the rate is that of Eq. (3).
         factor: as in Eq. (3).
 
     Raises:
@@ -136,17 +129,14 @@ def held_rate(step: int, d_model: int, warmup_steps: int, factor: float = 1.0) -
 
 @dataclass
 class Training:
-    """What a training leaves behind.
+    """The history of a training run.
 
     Args:
-        losses: of each step, in nats a token, smoothing included; this and the next two have the
-            shape (steps,).
+        losses: of each step, in nats per token, smoothing included; this and the next two have
+            the shape (steps,).
         gradients: norm of the gradient of each step, before clipping.
-        moves: by how much a step changed the weights, in units of its learning rate (root of the
-            mean square over all weights).
+        moves: root mean square change of the weights in each step, in units of its learning rate.
         snapshots: the weights after some of the steps.
-
-    Paper: sections 5.3 and 6.1
     """
 
     losses: np.ndarray
@@ -162,21 +152,21 @@ def train(
     rate: Callable[[int], float] | None = None,
     keep: Collection[int] = (),
 ) -> Training:
-    """Train as :class:`~transformer.training.trainer.Trainer` does, in memory and with a notebook
-    of what happened.
+    """Train as :class:`~transformer.training.trainer.Trainer` does, in memory, with a history.
 
     Args:
         model: trained in place, and left in evaluation mode.
-        pairs: to train on.
-        config: the recipe. Fields about files, precision and validation do nothing here.
-        rate: a function from the step, counted from 1, to the learning rate; None for Eq. (3).
+        config: the recipe. Fields about files, precision and validation have no effect.
+        rate: maps the step, counted from 1, to the learning rate; None for Eq. (3).
         keep: the steps after which the weights are copied.
 
     Paper: sections 5.1 to 5.4
     """
+    if config.fast:
+        fast.enable(model)
     batches = TokenBatches(pairs, config.batch_tokens, config.seed)
     objective = TranslationLoss(model, config.label_smoothing, config.smoothing)
-    parameters = list(model.parameters())  # which takes a while to collect
+    parameters = list(model.parameters())
     optimizer = torch.optim.Adam(
         parameters, betas=(config.beta1, config.beta2), eps=config.adam_eps, fused=True
     )
@@ -214,20 +204,15 @@ def _rate(step: int, d_model: int, config: TrainingConfig) -> float:
 
 
 def copy_weights(model: nn.Module) -> Weights:
-    """Copy a model's weights, so that training on does not change them."""
+    """Copy a model's weights, so that further training leaves them unchanged."""
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
 
 
 def mean_weights(snapshots: Sequence[Weights]) -> Weights:
-    """Return the mean of several copies of a model's weights.
-
-    As :func:`~transformer.training.checkpoint.average_checkpoints`, but without files.
-
-    Args:
-        snapshots: at least one.
+    """Average weights as :func:`~transformer.training.checkpoint.average_checkpoints` does.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: if ``snapshots`` is empty.
 
     Paper: section 6.1
     """
@@ -238,12 +223,12 @@ def mean_weights(snapshots: Sequence[Weights]) -> Weights:
 
 @dataclass(frozen=True)
 class Quality:
-    """How well a model predicts text that it was not trained on, given the true tokens before.
+    """Quality of a model's predictions under teacher forcing.
 
     Args:
-        perplexity: exp of the mean negative log-likelihood a token, label smoothing off.
+        perplexity: exp of the mean negative log-likelihood per token, without label smoothing.
         accuracy: share of the tokens that are the model's first choice.
-        confidence: mean probability of that first choice.
+        confidence: mean probability of the first choice.
 
     Paper: section 6.2, Table 3
     """
@@ -258,11 +243,9 @@ def quality(model: Transformer, pairs: EncodedPairs, weights: Weights | None = N
     """Measure perplexity, accuracy and confidence on some pairs.
 
     Args:
-        model: its dropout is off during the measurement and as it was afterwards.
-        pairs: not those of the training.
-        weights: measure with these, which then stay in the model.
-
-    Paper: section 6.2, Table 3
+        model: evaluated without dropout; its mode is restored afterwards.
+        pairs: held-out pairs.
+        weights: weights to load into the model first, where they stay; None for its own.
     """
     if weights is not None:
         model.load_state_dict(weights)
@@ -286,14 +269,14 @@ def quality(model: Transformer, pairs: EncodedPairs, weights: Weights | None = N
 
 
 def shuffle_hidden_units(model: Transformer, seed: int = 0) -> Weights:
-    """Write the same function with other weights: the hidden units in another order.
+    """Return other weights of the same function: the hidden units in another order.
 
-    Each feed-forward layer computes a sum over its hidden units, and a sum does not depend on the
-    order of its terms. So the weights that are returned translate as the model's own do.
+    Each feed-forward layer computes a sum over its hidden units, which does not depend on their
+    order, so the returned weights give the same translations as the model's own.
 
     Args:
-        model: is left as it is.
-        seed: of the orders, one for each layer.
+        model: left unchanged.
+        seed: of the orders, one per layer.
     """
     random = torch.Generator().manual_seed(seed)
     weights = copy_weights(model)

@@ -1,7 +1,7 @@
-"""A beam search written down in full: every continuation that it looked at, and what became of it.
+"""A complete record of a beam search: every continuation that it considered, and its fate.
 
-:mod:`transformer.lab.search.trace` keeps what is needed to judge a search. This keeps what
-is needed to show one.
+:mod:`transformer.lab.search.trace` keeps what is needed to evaluate a search; this module keeps
+what is needed to show one.
 
 Paper: section 6.1
 """
@@ -24,16 +24,14 @@ Fate = Literal["alive", "ended", "dropped"]
 
 @dataclass(frozen=True)
 class Continuation:
-    """A text that the search looked at: a beginning of the step before, and one token more.
+    """A text that the search considered: a beginning of the step before, and one more token.
 
     Args:
-        parent: its place among the continuations of the step before; -1 at the first step.
-        tokens: token ids from the first on, without BOS; the last is EOS if it ended.
+        parent: its index among the continuations of the step before; -1 at the first step.
+        tokens: all token ids, without BOS; the last is EOS if the text ended.
         log_probability: natural logarithm of the model's probability of these tokens.
-        fate: "alive" if the next step goes on with it, "ended" if its last token is EOS,
-            "dropped" if the beam had no room for it.
-
-    Paper: section 6.1
+        fate: "alive" if the next step continues it, "ended" if its last token is EOS, "dropped"
+            if the beam had no room for it.
     """
 
     parent: int
@@ -47,12 +45,9 @@ class RecordedSearch:
     """A beam search of one sentence, step by step.
 
     Args:
-        steps: for each step, the continuations that it looked at, the most probable first.
-        trace: the same search, as :func:`~transformer.lab.search.trace.trace_search`
-            wrote it down.
+        steps: for each step, the continuations considered, the most probable first.
+        trace: the same search by :func:`~transformer.lab.search.trace.trace_search`.
         penalties: (alpha, formula) of the length penalties under which its result is settled.
-
-    Paper: section 6.1
     """
 
     steps: list[list[Continuation]]
@@ -67,21 +62,19 @@ def record_search(
     beam_size: int = 4,
     penalties: Sequence[Penalty] = ((0.0, "gnmt"), (0.6, "gnmt")),
 ) -> RecordedSearch:
-    """Search for the translation of one sentence, and keep all that was seen.
+    """Search for the translation of one sentence, and keep all continuations.
 
-    It goes on until the result is settled under every penalty. Each step looks at the
+    The search runs until its result is settled under every penalty. Each step considers the
     2 * beam_size most probable continuations, as ``beam_search`` does.
 
     Args:
-        model: the model; it is switched to evaluation mode for the duration of the search.
+        model: the model; it is in evaluation mode during the search.
         source: token ids of one sentence.
-        beam_size: beginnings to follow, from 2 on.
+        beam_size: number of beginnings to follow, at least 2.
         penalties: (alpha, formula) of every length penalty of interest, at least one.
 
     Raises:
         ValueError: if ``beam_size`` is below 2 or there is no penalty.
-
-    Paper: section 6.1
     """
     if beam_size < 2:
         raise ValueError(f"beam_size must be at least 2, got {beam_size}")
@@ -96,7 +89,7 @@ def record_search(
         for _ in trace.alive:
             grown = []
             for place, tokens, total in beginnings:
-                # Without a cache: slower than the package's search, and plainly the same.
+                # Without a cache: slower than the package's search, but simpler.
                 given = source.new_tensor([[config.bos_id, *tokens]])
                 logits = model.decode(given, memory, source)[0, -1].float()
                 logs = logits.log_softmax(dim=-1)

@@ -1,4 +1,4 @@
-"""What a wider beam finds and what it is worth, on a whole test set, as a record for the pages.
+"""The results of wider beams on a whole test set, as a record for the pages.
 
 Paper: section 6.1
 """
@@ -6,17 +6,13 @@ Paper: section 6.1
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from transformer.inference.decoding import LengthPenalty
+from transformer.model.files import write_atomically
 from transformer.recipes.record import read_record
-from transformer.training.checkpoint import write_atomically
-
-BeamSize = int | Literal["exact"]
-Stop = Literal["safe", "full", "leading"]
 
 #: The translations of the shipped weights under all searches.
 RECORD = Path(__file__).parent / "beams.json"
@@ -26,119 +22,76 @@ RECORD = Path(__file__).parent / "beams.json"
 class BeamStudy:
     """The translations of a test set by one model under many searches.
 
-    A search is named by its beam size, the exponent and the formula of the length penalty, and
-    how it ends: "safe" as in :func:`~transformer.inference.decoding.beam_search`, "full" once
-    ``beam_size`` translations have ended, "leading" once an ending is the most probable of all
-    continuations. The beam size "exact" stands for the most probable translation of all; where
-    none was proven to be that, for the best of the widest beam.
+    The methods take the beam size of a search, then optionally the exponent and the formula of
+    the length penalty ("gnmt" or "fairseq"), and the stopping rule: "safe" as in
+    :func:`~transformer.inference.decoding.beam_search`, "full" once ``beam_size`` translations
+    have ended, "leading" once an ending is the most probable of all continuations. The beam size
+    "exact" selects the most probable translation of all, or the best of the widest beam where no
+    translation was proven to be that. A search that was not recorded raises KeyError.
 
     Args:
-        record: as ``tools/record_searches.py`` makes it.
-
-    Paper: section 6.1
+        record: the recorded searches.
     """
 
     record: dict[str, Any]
 
-    def steps(
-        self,
-        beam_size: int,
-        alpha: float | int = 0.0,
-        penalty: LengthPenalty = "gnmt",
-        stop: Stop = "safe",
-    ) -> float:
-        """The mean number of steps of a search: how often the model was asked, per sentence.
-
-        Raises:
-            KeyError: if there was no such search.
+    def steps(self, *search: str | int | float) -> float:
+        """Return the mean number of decoding steps per sentence.
 
         Paper: section 6.1 (terminate early when possible)
         """
-        return self.record["steps"][search_name(beam_size, alpha, penalty, stop)]
+        return self.record["steps"][search_name(*search)]
 
     @property
     def references(self) -> Float[np.ndarray, " sentences"]:
-        """The log-probability that the model gives to each reference."""
+        """Log-probability of each reference under the model."""
         return np.array(self.record["reference"])
 
     @property
     def empty(self) -> Float[np.ndarray, " sentences"]:
-        """The log-probability that the model gives to saying nothing."""
+        """Log-probability of the empty translation of each sentence."""
         return np.array(self.record["empty"])
 
     def __len__(self) -> int:
         return len(self.record["sentences"])
 
     def searches(self) -> list[str]:
-        """The names of all searches, such as "4 0.6 gnmt safe"."""
+        """Return the names of all searches, such as "4 0.6 gnmt safe"."""
         return list(self.record["choices"])
 
-    def translations(
-        self,
-        beam_size: BeamSize,
-        alpha: float | int = 0.0,
-        penalty: LengthPenalty = "gnmt",
-        stop: Stop = "safe",
-    ) -> list[str]:
-        """The text of each translation, in the order of the test set.
+    def translations(self, *search: str | int | float) -> list[str]:
+        """Return the text of each translation, in the order of the test set."""
+        return [text for text, _, _ in self._chosen(search)]
 
-        Raises:
-            KeyError: if there was no such search.
+    def lengths(self, *search: str | int | float) -> Int[np.ndarray, " sentences"]:
+        """Return the number of tokens of each translation, including EOS."""
+        return np.array([n for _, n, _ in self._chosen(search)])
 
-        Paper: section 6.1
-        """
-        return [text for text, _, _ in self._chosen(beam_size, alpha, penalty, stop)]
-
-    def lengths(
-        self,
-        beam_size: BeamSize,
-        alpha: float | int = 0.0,
-        penalty: LengthPenalty = "gnmt",
-        stop: Stop = "safe",
-    ) -> Int[np.ndarray, " sentences"]:
-        """The number of tokens of each translation, EOS counted.
-
-        Raises:
-            KeyError: if there was no such search.
-
-        Paper: section 6.1
-        """
-        return np.array([n for _, n, _ in self._chosen(beam_size, alpha, penalty, stop)])
-
-    def log_probabilities(
-        self,
-        beam_size: BeamSize,
-        alpha: float | int = 0.0,
-        penalty: LengthPenalty = "gnmt",
-        stop: Stop = "safe",
-    ) -> Float[np.ndarray, " sentences"]:
-        """The natural logarithm of each translation's probability.
-
-        Raises:
-            KeyError: if there was no such search.
-
-        Paper: section 6.1
-        """
-        return np.array([total for _, _, total in self._chosen(beam_size, alpha, penalty, stop)])
+    def log_probabilities(self, *search: str | int | float) -> Float[np.ndarray, " sentences"]:
+        """Return the log-probability of each translation."""
+        return np.array([total for _, _, total in self._chosen(search)])
 
     def proven(self) -> Bool[np.ndarray, " sentences"]:
-        """For which sentences "exact" is proven to be the most probable translation of all."""
+        """Return for which sentences "exact" is proven to be the most probable translation."""
         return np.array(self.record["proven"], dtype=bool)
 
-    def search_errors(self, beam_size: int) -> Bool[np.ndarray, " sentences"]:
-        """Where a beam without length penalty missed a more probable translation that is known."""
-        found, best = (self.log_probabilities(size) for size in (beam_size, "exact"))
-        return found < best - 1e-4
-
-    def _chosen(
-        self, beam_size: BeamSize, alpha: float | int, penalty: str, stop: str
-    ) -> list[Any]:
-        choice = self.record["choices"][search_name(beam_size, alpha, penalty, stop)]
+    def _chosen(self, search: tuple[str | int | float, ...]) -> list[Any]:
+        choice = self.record["choices"][search_name(*search)]
         return [s[place] for s, place in zip(self.record["sentences"], choice, strict=True)]
 
 
+def search_name(
+    beam_size: str | int | float,
+    alpha: str | int | float = 0.0,
+    penalty: str | int | float = "gnmt",
+    stop: str | int | float = "safe",
+) -> str:
+    """Name a search, such as "4 0.6 gnmt safe"; see :class:`BeamStudy`."""
+    return f"{beam_size} {float(alpha)} {penalty} {stop}"
+
+
 def write_study(path: Path | str, record: dict[str, Any]) -> Path:
-    """Write a study, a line for each of its parts; the same study makes the same file.
+    """Write a study, one line per part; the same study makes the same file.
 
     Raises:
         OSError: if the file cannot be written.
@@ -153,18 +106,10 @@ def write_study(path: Path | str, record: dict[str, Any]) -> Path:
 
 
 def recorded_study(path: Path | str = RECORD) -> BeamStudy:
-    """Read a recorded study.
-
-    Args:
-        path: the record; by default that of the shipped weights on their test set.
+    """Read a recorded study; by default that of the shipped weights on their test set.
 
     Raises:
-        FileNotFoundError: if there is none.
+        FileNotFoundError: if there is no such file.
         ValueError: if the file is damaged.
     """
     return BeamStudy(read_record(path))
-
-
-def search_name(beam_size: BeamSize, alpha: float | int, penalty: str, stop: str) -> str:
-    """Name a search, such as "4 0.6 gnmt safe"; see :class:`BeamStudy`."""
-    return f"{beam_size} {float(alpha)} {penalty} {stop}"

@@ -1,9 +1,9 @@
-"""Beam search that writes down what it sees, so that one run answers many questions.
+"""Beam search with a trace, so that one run answers many questions.
 
-Which beginnings stay alive depends on their probabilities alone: all have the same length. So one
-run, with everything that ended on its way, tells what the search would have returned under any
-length penalty and under any rule to stop; and from the best beginning that it ever dropped it
-tells whether a wider beam, or a search through everything, could have found something better.
+All beginnings have the same length, so their survival depends on their probabilities alone. One
+run with all its endings therefore determines the result under any length penalty and any stopping
+rule. The best beginning that was dropped shows whether a wider beam or an exhaustive search could
+have found a better translation.
 
 Paper: section 6.1
 """
@@ -18,12 +18,12 @@ from torch import Tensor
 
 from transformer.inference.decoding import Hypothesis, LengthPenalty, length_penalty
 from transformer.inference.stepwise import (
-    StepwiseModel,
     best_tokens,
     evaluation_mode,
     length_limits,
     next_log_probabilities,
 )
+from transformer.model.base import TranslationModel
 from transformer.model.transformer import Transformer
 
 Penalty = tuple[float | int, LengthPenalty]
@@ -31,19 +31,17 @@ Penalty = tuple[float | int, LengthPenalty]
 
 @dataclass
 class SearchTrace:
-    """What a beam search of one sentence went through.
+    """The course of a beam search for one sentence.
 
     Args:
-        beam_size: beginnings that it followed.
-        limit: most tokens of a translation, EOS counted.
-        endings: (tokens without EOS, log-probability with EOS) of all that ended, in the order
-            in which they were found; among those of one length, the most probable first.
-        alive: log-probability of the best living beginning after each step, -inf if none is left.
+        beam_size: number of beginnings that it followed.
+        limit: largest number of tokens of a translation, including EOS.
+        endings: (tokens without EOS, log-probability with EOS) of all translations that ended, in
+            the order in which they were found; those of equal length by probability.
+        alive: log-probability of the best living beginning after each step, -inf without any.
         leading: for each step, whether the most probable continuation was an ending.
-        dropped: the highest log-probability among all beginnings and endings that were given up.
+        dropped: highest log-probability among all beginnings and endings that were dropped.
         unfinished: the best living beginning at the limit, with its log-probability.
-
-    Paper: section 6.1
     """
 
     beam_size: int
@@ -57,24 +55,22 @@ class SearchTrace:
     def best(
         self, alpha: float | int = 0.6, penalty: LengthPenalty = "gnmt", steps: int | None = None
     ) -> Hypothesis | None:
-        """What the search returns under a length penalty.
+        """Return the result of the search under a length penalty.
 
         Args:
             alpha: exponent of the penalty.
-            penalty: its formula.
-            steps: stop after so many steps; None for all.
+            penalty: formula of the penalty.
+            steps: number of steps after which the search stops; None for no early stop.
 
         Returns:
-            The best-scored ending; of equal ones the first found. If nothing ended before the
-            limit, the best beginning; None if nothing ended in fewer steps.
-
-        Paper: section 6.1
+            The ending with the best score, in case of a tie the first found; if nothing ended up
+            to the limit, the best beginning; None if nothing ended in ``steps`` steps.
         """
         found = None
         for tokens, total in self.endings:
             length = len(tokens) + 1
             if steps is not None and length > steps:
-                break  # a step adds a token, so endings are found in the order of their lengths
+                break  # each step adds one token, so endings are sorted by length
             score = total / length_penalty(length, alpha, penalty)
             if found is None or score > found.score:
                 found = Hypothesis(tokens, total, score)
@@ -85,14 +81,10 @@ class SearchTrace:
         return found
 
     def settled(self, alpha: float | int = 0.6, penalty: LengthPenalty = "gnmt") -> int | None:
-        """The step after which going on could not change :meth:`best`.
-
-        Args:
-            alpha: exponent of the penalty.
-            penalty: its formula.
+        """Return the step after which :meth:`best` cannot change any more.
 
         Returns:
-            A number of steps from 1 on; None if the trace was cut before that step.
+            A step, counted from 1; None if the trace ends before it.
 
         Paper: section 6.1 (terminate early when possible)
         """
@@ -108,15 +100,11 @@ class SearchTrace:
         return None
 
     def proven(self, alpha: float | int = 0.6, penalty: LengthPenalty = "gnmt") -> bool:
-        """Whether no translation within the limit, found or not, can score higher.
+        """Return whether no translation within the limit, found or not, can score higher.
 
-        What was dropped could only have become less probable, and the most favourable penalty is
-        that of the shortest or of the longest translation. So if even the best of what was
-        dropped, under that penalty, does not beat what was found, the search was exact.
-
-        Args:
-            alpha: exponent of the penalty.
-            penalty: its formula.
+        A dropped beginning could only have become less probable, and the most favourable penalty
+        is that of the shortest or of the longest translation. If the best dropped beginning under
+        that penalty does not beat the result, the search was exact.
         """
         found = self.best(alpha, penalty)
         favourable = max(length_penalty(n, alpha, penalty) for n in (1, self.limit))
@@ -125,43 +113,40 @@ class SearchTrace:
         return found.score >= self.dropped / favourable
 
     def first_full(self) -> int | None:
-        """The step after which ``beam_size`` translations had ended: a common rule to stop."""
+        """Return the step after which ``beam_size`` translations had ended."""
         if len(self.endings) < self.beam_size:
             return None
         return len(self.endings[self.beam_size - 1][0]) + 1
 
     def first_leading(self) -> int | None:
-        """The first step whose most probable continuation was an ending: another such rule."""
+        """Return the first step whose most probable continuation was an ending."""
         return self.leading.index(True) + 1 if any(self.leading) else None
 
 
 @torch.inference_mode()
 def trace_search(
-    model: StepwiseModel,
+    model: TranslationModel,
     source: Int[Tensor, "B S"],
     beam_size: int = 4,
     penalties: Sequence[Penalty] = ((0.0, "gnmt"), (0.6, "gnmt")),
     max_length: int | None = None,
 ) -> list[SearchTrace]:
-    """Search as :func:`~transformer.inference.decoding.beam_search` does, and keep the diary.
+    """Search as :func:`~transformer.inference.decoding.beam_search` does, and keep a trace.
 
     Args:
-        model: the model; it is switched to evaluation mode for the duration of the search.
+        model: the model; it is in evaluation mode during the search.
         source: token ids, right-padded.
-        beam_size: beginnings to follow, from 1 on; 1 is greedy search.
-        penalties: (alpha, formula) of every length penalty that the trace will be asked about. A
-            sentence goes on until its result is settled under all of them; with no penalties, to
-            the limit.
-        max_length: most tokens to produce, EOS counted; None for those of the source + 50.
+        beam_size: number of beginnings to follow, at least 1; 1 is greedy search.
+        penalties: (alpha, formula) of every length penalty of interest. The search of a sentence
+            runs until its result is settled under all of them; without penalties, to the limit.
+        max_length: largest number of tokens, including EOS; None for that of the source + 50.
 
     Returns:
-        One trace per sentence, in order. Under the given penalties :meth:`SearchTrace.best` is
-        what ``beam_search`` returns.
+        One trace per sentence. Under the given penalties :meth:`SearchTrace.best` equals the
+        result of ``beam_search``.
 
     Raises:
         ValueError: as ``beam_search`` does.
-
-    Paper: section 6.1
     """
     if beam_size < 1:
         raise ValueError(f"beam_size must be at least 1, got {beam_size}")
@@ -180,7 +165,7 @@ def trace_search(
     with evaluation_mode(model):
         state = model.start_decoding(source, beam_size=beam_size, max_length=longest)
         for length in range(1, longest + 1):
-            # One more than the search looks at: the best of those that it does not.
+            # One more than the search considers: the best of those that it ignores.
             total, parent, token = _continuations(model, last, state, alive, look + 1)
             grown = tokens.gather(1, parent[:, :, None].expand(-1, -1, length - 1))
             grown = torch.cat([grown, token[:, :, None]], dim=-1)
@@ -212,7 +197,7 @@ def trace_search(
 
 
 def exact_search(
-    model: StepwiseModel,
+    model: TranslationModel,
     source: Int[Tensor, "B S"],
     alpha: float | int = 0.0,
     penalty: LengthPenalty = "gnmt",
@@ -220,23 +205,21 @@ def exact_search(
     beam_size: int = 8,
     widest: int = 512,
 ) -> list[SearchTrace]:
-    """Widen the beam, sentence by sentence, until its result is provably the best of all.
+    """Widen the beam of each sentence until its result is provably the best of all.
 
-    Without a length penalty this ends soon where the model is sure of itself: of beginnings with
-    a probability of at least p there are at most 1 / p at each length.
+    Without a length penalty the search is short if the model is confident: at each length, at most
+    1 / p beginnings have a probability of at least p.
 
     Args:
-        model: the model.
         source: token ids, right-padded.
         alpha: exponent of the length penalty.
-        penalty: its formula.
-        max_length: most tokens to produce, EOS counted; None for those of the source + 50.
-        beam_size: of the first attempt; the next is four times as wide.
-        widest: beam to give up after.
+        penalty: formula of the length penalty.
+        max_length: largest number of tokens, including EOS; None for that of the source + 50.
+        beam_size: of the first attempt; each following attempt is four times as wide.
+        widest: largest beam to try.
 
     Returns:
-        The last trace of each sentence, in order; :meth:`SearchTrace.proven` says whether it is
-        exact.
+        The last trace of each sentence; :meth:`SearchTrace.proven` is True if it is exact.
 
     Raises:
         ValueError: as :func:`~transformer.inference.decoding.beam_search` does.
@@ -262,15 +245,15 @@ def exact_search(
 def log_probabilities(
     model: Transformer, source: Int[Tensor, "B S"], targets: Sequence[Sequence[int]]
 ) -> Float[Tensor, " B"]:
-    """The model's own opinion of given translations, whoever made them.
+    """Return the model's log-probability of given translations.
 
     Args:
-        model: the model; it is switched to evaluation mode meanwhile.
+        model: the model; evaluated in evaluation mode.
         source: token ids, right-padded.
         targets: a translation of each sentence, token ids without BOS and EOS.
 
     Returns:
-        Natural logarithm of the probability of each translation and the EOS after it.
+        Natural logarithm of the probability of each translation with its EOS.
 
     Raises:
         ValueError: if there are not as many translations as sentences.
@@ -292,9 +275,9 @@ def log_probabilities(
 
 
 def _continuations(
-    model: StepwiseModel, last: Tensor, state: object, alive: Float[Tensor, "n W"], count: int
+    model: TranslationModel, last: Tensor, state: object, alive: Float[Tensor, "n W"], count: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The most probable continuations of each sentence: log-probability, beam and token."""
+    """Return log-probability, beam and token of each sentence's most probable continuations."""
     n, width = alive.shape
     step, token = best_tokens(next_log_probabilities(model, last, state), count)
     token, order = token.sort(dim=-1)  # ties go to the lower id, as in beam_search
@@ -314,7 +297,7 @@ def _write(
     alive: Tensor,
     dropped: Tensor,
 ) -> None:
-    """Enter one step into the traces of the sentences that are still searched."""
+    """Add one step to the traces of the sentences that are still searched."""
     real = ends & (seen > -math.inf)
     for row, column in real.nonzero().tolist():
         ending = grown[row, column, :-1].tolist(), seen[row, column].item()
@@ -330,7 +313,7 @@ def _write(
 def _settled(
     best: Tensor, alive: Tensor, tables: list[Tensor], limit: Tensor, length: int
 ) -> Tensor:
-    """Which sentences no penalty asks to go on with."""
+    """Return which sentences are settled under all penalties."""
     stop = alive == -math.inf if not tables else torch.ones_like(limit, dtype=torch.bool)
     for i, table in enumerate(tables):
         stop &= best[:, i] >= alive / torch.maximum(table[length + 1], table[limit])

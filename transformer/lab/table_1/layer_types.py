@@ -1,4 +1,4 @@
-"""The layers of Table 1, each able to run, and the path between two positions found by gradient.
+"""Runnable layers of Table 1, and path lengths between two positions measured by gradient.
 
 Paper: section 4, Table 1
 """
@@ -11,19 +11,18 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from transformer.lab.table_1.reach import Recurrence, self_attention
+from transformer.lab.table_1.reach import KERNEL, Convolution, Recurrence, self_attention
+from transformer.model.attention import record_attention
 
-#: Width of the convolutions' kernels k, and of the neighbourhood r that restricted attention sees.
-KERNEL, NEIGHBOURHOOD = 5, 17
+#: Neighbourhood r of restricted attention.
+NEIGHBOURHOOD = 17
 
 
 class SelfAttention(nn.Module):
     """Self-attention with one head.
 
     Args:
-        d_model: size of a vector.
-        fused: let one kernel compute the weights block by block. If False they are written out.
-        num_heads: number of heads.
+        fused: whether one kernel computes the weights block by block; if False they are stored.
 
     Paper: section 4, Table 1 (self-attention)
     """
@@ -33,21 +32,20 @@ class SelfAttention(nn.Module):
         self.attention, self.fused = self_attention(d_model, num_heads), fused
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
-        """Let every position attend to every position.
-
-        Paper: section 3.2
-        """
-        return self.attention(x, maps=None if self.fused else [])
+        """Let every position attend to every position."""
+        if self.fused:
+            return self.attention(x)
+        with record_attention(self.attention):  # which stores the weights
+            return self.attention(x)
 
 
 class RestrictedAttention(nn.Module):
-    """Self-attention with one head in which a position sees its neighbours alone.
+    """Self-attention with one head in which a position sees only its neighbours.
 
-    Each position has a window of keys of its own, so that a score that is not wanted is not
-    computed. A mask over all scores gives the same output and saves nothing.
+    Each position has its own window of keys, so scores outside the window are not computed. A
+    mask over all scores gives the same output but saves nothing.
 
     Args:
-        d_model: size of a vector.
         neighbourhood: width r of the window, an odd number: (r - 1) / 2 positions to either side.
 
     Raises:
@@ -63,22 +61,17 @@ class RestrictedAttention(nn.Module):
         self.attention, self.neighbourhood = self_attention(d_model), neighbourhood
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
-        """Let every position attend to its window.
-
-        Paper: section 4
-        """
-        query, key, value = self.attention.in_projection(x).chunk(3, dim=-1)
-        key, value = self._windows(key), self._windows(value)
+        """Let every position attend to its window."""
+        query = self.attention.query_projection(x)
+        key = self._windows(self.attention.key_projection(x))
+        value = self._windows(self.attention.value_projection(x))
         scores = query.unsqueeze(-2) @ key / query.size(-1) ** 0.5  # (B, T, 1, r)
         exists = self._windows(x.new_ones(1, x.size(1), 1)) > 0  # no neighbours beyond the ends
         weights = scores.masked_fill(~exists, -torch.inf).softmax(dim=-1)
-        return self.attention.out_projection((weights @ value.mT).squeeze(-2))
+        return self.attention.output_projection((weights @ value.mT).squeeze(-2))
 
     def mask(self, length: int) -> Bool[Tensor, "T T"]:
-        """Make the mask with which full attention gives the same output; True = may attend.
-
-        Paper: section 4
-        """
+        """Make the mask with which full attention gives the same output; True = may attend."""
         place = torch.arange(length)
         return (place[:, None] - place).abs() <= self.neighbourhood // 2
 
@@ -87,62 +80,14 @@ class RestrictedAttention(nn.Module):
         return F.pad(x, (0, 0, side, side)).unfold(1, self.neighbourhood, 1)  # (B, T, d, r), a view
 
 
-class Convolution(nn.Module):
-    """One convolution along the sequence, with nothing after it.
-
-    Args:
-        d_model: number of channels.
-        kernel: width k; an odd number, unless causal.
-        gap: distance between the inputs that it takes; above 1 it is dilated.
-        separable: first mix along the sequence, each channel for itself, then mix the channels at
-            each position.
-        causal: look at a position and what lies before it, and not to both sides.
-
-    Raises:
-        ValueError: if ``kernel`` is even and ``causal`` is False.
-
-    Paper: section 4, Table 1 (convolutional)
-    """
-
-    def __init__(
-        self,
-        d_model: int,
-        kernel: int = KERNEL,
-        gap: int = 1,
-        separable: bool = False,
-        causal: bool = False,
-    ):
-        super().__init__()
-        if kernel % 2 == 0 and not causal:
-            raise ValueError(f"kernel must be odd, to have a middle, got {kernel}")
-        self.before = gap * (kernel - 1) if causal else 0
-        padding = 0 if causal else gap * (kernel // 2)
-        groups = d_model if separable else 1
-        self.layers = nn.Sequential(
-            nn.Conv1d(d_model, d_model, kernel, groups=groups, padding=padding, dilation=gap)
-        )
-        if separable:
-            self.layers.append(nn.Conv1d(d_model, d_model, 1))
-
-    def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
-        """Convolve; zeros stand before the first and after the last position.
-
-        Paper: section 4
-        """
-        x = x.mT  # PyTorch wants the channels before the positions
-        return self.layers(F.pad(x, (self.before, 0)) if self.before else x).mT
-
-
 class Rounds(nn.Module):
     """A recurrence whose cell is applied to all positions at once, a number of times.
 
-    In each round a position takes the state that its left neighbour had in the round before. A
-    round is to a recurrence what a layer is to the others: one hop. After n rounds the states are
-    those of the recurrence.
+    In each round a position receives the previous state of its left neighbour, so a round is one
+    hop, like a layer of the other types. After n rounds the states are those of the recurrence.
 
     Args:
-        d_model: size of inputs and states.
-        rounds: how many, at least 1.
+        rounds: number of rounds, at least 1.
 
     Paper: section 4, Table 1 (recurrent)
     """
@@ -152,10 +97,7 @@ class Rounds(nn.Module):
         self.cell, self.rounds = nn.RNNCell(d_model, d_model), rounds
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
-        """Return the states after the last round.
-
-        Paper: section 4
-        """
+        """Return the states after the last round."""
         states = torch.zeros_like(x)
         for _ in range(self.rounds):
             last = F.pad(states, (0, 0, 1, 0))[:, :-1]
@@ -165,17 +107,15 @@ class Rounds(nn.Module):
 
 @dataclass(frozen=True)
 class Row:
-    """A row of Table 1, or a kind of layer that its text adds.
+    """A row of Table 1, or a layer type from the text below it.
 
     Args:
-        make: makes one layer of a size.
-        hops: makes as many layers as it is told, one after the other, of a size.
-        complexity: what the paper gives; n length, d size, k kernel, r neighbourhood.
-        sequential: sequential operations that the paper gives.
-        path: maximum path length that the paper gives.
-        in_text: the paper gives it in the text beside the table.
-
-    Paper: section 4, Table 1
+        make: makes one layer of a given size.
+        hops: makes a stack of a given number of layers and size.
+        complexity: complexity in the paper; n length, d size, k kernel, r neighbourhood.
+        sequential: sequential operations in the paper.
+        path: maximum path length in the paper.
+        in_text: whether the row comes from the text and not from the table.
     """
 
     make: Callable[[int], nn.Module]
@@ -199,17 +139,15 @@ def dilated(
 ) -> nn.Module:
     """Stack convolutions whose gaps grow by a factor from layer to layer.
 
-    A causal window reaches k - 1 gaps back, so with a factor of k the reach of m layers is k^m - 1,
-    without a hole. A window to both sides reaches (k - 1) / 2 gaps, and the factor that leaves no
-    hole is (k + 1) / 2. With k, it would have to pass over positions beyond the ends of the
-    sequence, which do not exist.
+    A causal window reaches k - 1 gaps back, so with a factor of k, m layers reach k^m - 1
+    positions back without a hole. A centred window reaches (k - 1) / 2 gaps, and the largest
+    factor without a hole is (k + 1) / 2: with k, some paths would lead over positions beyond the
+    ends of the sequence.
 
     Args:
-        depth: number of layers.
-        d_model: number of channels.
         kernel: width k; an odd number, unless causal.
-        growth: the factor; if None, the largest by which any two positions connect.
-        causal: look back, and not to both sides.
+        growth: the factor; None for the largest one that connects all positions.
+        causal: use earlier positions only.
 
     Raises:
         ValueError: if ``kernel`` is even and ``causal`` is False.
@@ -227,7 +165,7 @@ def _separable(d_model: int) -> Convolution:
     return Convolution(d_model, separable=True)
 
 
-# The rows of Table 1 in its order, then the two kinds of convolution that the text adds.
+# The rows of Table 1 in its order, then two convolutions from the text.
 ROWS: dict[str, Row] = {
     "self-attention": Row(SelfAttention, _stack(SelfAttention), "n² d", "1", "1"),
     "recurrent": Row(
@@ -253,16 +191,14 @@ ROWS: dict[str, Row] = {
 
 
 def reaches(layer: nn.Module, distance: int, d_model: int, back: bool = False) -> bool:
-    """Say whether the last output has a gradient with respect to the first input that is not 0.
+    """Return whether the gradient of the last output with respect to the first input is nonzero.
 
-    Computed with 64 bits: with 32, the gradient through a long recurrence is too small to be told
-    from 0.
+    Computed in 64 bits: in 32, the gradient through a long recurrence would underflow.
 
     Args:
-        layer: maps (1, T, d_model) to (1, T, d_model). It is changed to 64 bits.
-        distance: positions between the two, which are the ends of the sequence.
-        d_model: size of a vector.
-        back: ask for the first output and the last input instead.
+        layer: maps (1, T, d_model) to (1, T, d_model). It is converted to 64 bits.
+        distance: positions between the two ends of the sequence.
+        back: use the first output and the last input instead.
 
     Paper: section 4 (path length)
     """
@@ -281,13 +217,8 @@ def path_length(
     """Find the least number of hops by which a gradient crosses a distance.
 
     Args:
-        hops: makes that many layers of that size, one after the other, as ``Row.hops`` does.
+        hops: makes a stack of a given number of layers and size, as ``Row.hops`` does.
         distance: positions between input and output, at least 1.
-        d_model: size of a vector.
-        seed: of the weights.
-
-    Returns:
-        The number m: with m hops the gradient is not 0, with m - 1 it is.
 
     Raises:
         ValueError: if distance + 1 hops do not suffice; a recurrence needs that many.
@@ -299,7 +230,7 @@ def path_length(
         torch.manual_seed(seed)
         return reaches(hops(depth, d_model), distance, d_model)
 
-    few, many = 0, 1  # few hops do not suffice; many may
+    few, many = 0, 1  # few hops do not suffice, many might
     while not crosses(many):
         if many > distance:
             raise ValueError(f"{many} hops do not cross a distance of {distance}")

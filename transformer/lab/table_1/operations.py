@@ -1,7 +1,7 @@
-"""What a call does, counted while it runs: multiply-adds, steps that must wait, and memory.
+"""Multiply-adds, sequential steps and memory of a call, counted while it runs.
 
-PyTorch passes each of its operations to whoever asks, with the tensors that go in and come out. So
-nothing here knows a formula for any layer; formulas are what the counts are compared with.
+PyTorch's dispatch modes intercept each operation with its inputs and outputs, so the counts are
+independent of the formulas that they are compared with.
 
 Paper: section 4, Table 1
 """
@@ -21,17 +21,12 @@ from torch.utils.flop_counter import FlopCounterMode
 def multiply_adds(layer: nn.Module, x: Tensor) -> dict[str, int]:
     """Count the multiply-adds of the matrix products and convolutions of a forward pass.
 
-    Sums, exponentials and copies are not counted, as Table 1 does not: a layer has fewer of them,
-    by a factor of d or so. Nor does PyTorch count what happens inside one fused operation that it
-    does not know, such as its LSTM on a CPU.
-
-    Args:
-        layer: what to run.
-        x: its input, of any shape that it takes.
+    As in Table 1, sums, exponentials and copies are not counted: a layer has fewer of them, by a
+    factor of about d. PyTorch does not count inside some fused operations, such as an LSTM on CPU.
 
     Returns:
-        The number for each kind of operation: "addmm" is a product with weights, "bmm" one
-        between activations, "convolution" is that.
+        The count for each kind of operation: "addmm" is a product with weights, "bmm" a product of
+        activations, "convolution" a convolution.
 
     Paper: section 4, Table 1 (complexity per layer)
     """
@@ -42,7 +37,7 @@ def multiply_adds(layer: nn.Module, x: Tensor) -> dict[str, int]:
 
 
 class _Steps(TorchDispatchMode):
-    """Notes after how many steps each tensor is ready: one more than the last of its inputs."""
+    """Record the step at which each tensor is ready: one after the last of its inputs."""
 
     def __init__(self, sums: bool):
         super().__init__()
@@ -56,26 +51,25 @@ class _Steps(TorchDispatchMode):
         start = max((self.ready.get(storage, 0) for storage in before), default=0)
         for tensor in _tensors(result):
             storage = _storage(tensor)
-            # What lies in an input's storage is a view, which takes no time, or a change in place.
+            # A result in an input's storage is a view, which costs nothing, or a change in place.
             if storage not in before or func._schema.is_mutable:
                 steps = _depth(func, args) if self.sums else 1
                 self.ready[storage] = max(self.ready.get(storage, 0), start + steps)
-        self.kept.append(result)  # as long as it lives, nothing else gets its address
+        self.kept.append(result)  # so that its address is not used again
         return result
 
 
 def sequential_steps(layer: Callable[[Tensor], Tensor], x: Tensor, sums: bool = False) -> int:
-    """Count the steps of a forward pass that must wait for one another.
+    """Count the sequential steps of a forward pass.
 
-    With as many processors as there is work, this is how long the layer takes: the longest chain of
-    operations in which each needs the result of the one before.
+    This is the run time with unlimited parallelism: the longest chain of operations in which each
+    needs the result of the one before.
 
     Args:
-        layer: what to run. Attention must write its weights out, so that its operations are seen.
-        x: its input, of any shape that it takes.
-        sums: False takes an operation on tensors as one step, as Table 1 does. True lets an
-            addition take two numbers: then a sum of m products takes 1 + log2(m) steps (rounded
-            up), and a softmax over m numbers 2 log2(m) + 2.
+        layer: the layer to run. Attention must not be fused, so that its operations are visible.
+        sums: False counts a tensor operation as one step, as Table 1 does. True counts additions
+            of two numbers: a sum of m products then takes 1 + log2(m) steps (rounded up), and a
+            softmax over m numbers 2 log2(m) + 2.
 
     Paper: section 4, Table 1 (sequential operations)
     """
@@ -85,7 +79,7 @@ def sequential_steps(layer: Callable[[Tensor], Tensor], x: Tensor, sums: bool = 
 
 
 class _Memory(TorchDispatchMode):
-    """Adds up the storages that exist, from the operation that makes one until it is released."""
+    """Sum the sizes of all live storages."""
 
     def __init__(self, known: set[int]):
         super().__init__()
@@ -107,12 +101,10 @@ class _Memory(TorchDispatchMode):
 
 
 def peak_bytes(call: Callable[[], object], known: Iterable[Tensor] = ()) -> int:
-    """Measure the most bytes that tensors take at one time during a call.
+    """Measure the peak memory of the tensors that a call allocates, gradients included.
 
     Args:
-        call: what to run. Whatever it makes counts until it is released, gradients included.
-        known: tensors that were there before, such as weights and inputs, of any shape. They are
-            left out.
+        known: tensors to exclude that exist before the call, such as weights and inputs.
     """
     with _Memory({_storage(tensor) for tensor in known}) as memory:
         call()
@@ -120,16 +112,15 @@ def peak_bytes(call: Callable[[], object], known: Iterable[Tensor] = ()) -> int:
 
 
 def peak_memory(layer: nn.Module, x: Tensor, backward: bool = True) -> int:
-    """Measure the most bytes that tensors take at one time during a pass.
+    """Measure the peak memory in bytes of a forward pass, or of a forward and backward pass.
 
-    The input and the weights are there before and are left out; the output and, with ``backward``,
-    all gradients are counted. What an operation borrows for itself and returns is not seen. A fused
-    attention borrows a few blocks, of a size that does not grow with the length.
+    Input and weights are excluded; the output and, with ``backward``, all gradients are included.
+    Temporary buffers inside an operation are not seen; those of fused attention are a few blocks
+    whose size does not grow with the length.
 
     Args:
-        layer: what to run.
-        x: its input, of any shape that it takes.
-        backward: also compute the gradients of input and weights, as in training.
+        layer: the layer to run; its gradients are left unchanged.
+        backward: whether to compute the gradients of input and weights, as in training.
     """
     x = x.detach().requires_grad_(backward)
     gradients = [parameter.grad for parameter in layer.parameters()]
@@ -157,7 +148,7 @@ def _storage(tensor: Tensor) -> int:
 
 
 def _depth(func: Any, args: Any) -> int:
-    """Steps of one operation if an addition takes two numbers; elementwise ones take one step."""
+    """Return the steps of one operation if an addition takes two numbers."""
     match func._schema.name.removeprefix("aten::"):
         case "mm" | "bmm":
             return 1 + _halvings(args[0].size(-1))

@@ -1,12 +1,12 @@
-"""One layer of each kind that Table 1 compares: what it costs, and how far a gradient reaches.
+"""One layer of each kind in Table 1, the reach of its gradients, and its stored activations.
 
 Paper: section 4, Table 1
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -14,13 +14,15 @@ from transformer.model.attention import MultiHeadAttention
 
 Layer = Callable[[Tensor], Tensor]
 
+#: Kernel width k of the convolutions.
+KERNEL = 5
+
 
 class Recurrence(nn.Module):
-    """A layer of PyTorch's recurrent networks that returns its states alone.
+    """A layer of PyTorch's recurrent networks that returns only its states.
 
     Args:
         kind: ``nn.RNN``, ``nn.GRU`` or ``nn.LSTM``.
-        d_model: size of inputs and states.
 
     Paper: section 4, Table 1 (recurrent)
     """
@@ -30,58 +32,68 @@ class Recurrence(nn.Module):
         self.network = kind(d_model, d_model, batch_first=True)
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
-        """Return the state at every position.
-
-        Paper: section 4
-        """
+        """Return the state at every position."""
         return self.network(x)[0]
 
 
-class Convolutions(nn.Module):
-    """A stack of convolutions along the sequence, with a ReLU between two of them.
+class Convolution(nn.Module):
+    """One convolution along the sequence, with nothing after it.
 
     Args:
-        d_model: number of channels.
-        kernel: width k, an odd number.
-        depth: number of layers.
-        dilated: take inputs 1, 2, 4, ... positions apart, so that the reach doubles with a layer.
+        kernel: width k; an odd number, unless causal.
+        gap: distance between its inputs; a dilated convolution has a gap above 1.
+        separable: first mix each channel along the sequence, then the channels at each position.
+        causal: use the position itself and earlier ones only.
 
     Raises:
-        ValueError: if ``kernel`` is even.
+        ValueError: if ``kernel`` is even and ``causal`` is False.
 
     Paper: section 4, Table 1 (convolutional)
     """
 
-    def __init__(self, d_model: int, kernel: int = 3, depth: int = 1, dilated: bool = False):
+    def __init__(
+        self,
+        d_model: int,
+        kernel: int = KERNEL,
+        gap: int = 1,
+        separable: bool = False,
+        causal: bool = False,
+    ):
         super().__init__()
-        if kernel % 2 == 0:
+        if kernel % 2 == 0 and not causal:
             raise ValueError(f"kernel must be odd, to have a middle, got {kernel}")
-        gaps = [2**level if dilated else 1 for level in range(depth)]
-        self.layers = nn.ModuleList(
-            nn.Conv1d(d_model, d_model, kernel, padding=gap * (kernel // 2), dilation=gap)
-            for gap in gaps
+        self.before = gap * (kernel - 1) if causal else 0
+        padding = 0 if causal else gap * (kernel // 2)
+        groups = d_model if separable else 1
+        self.layers = nn.Sequential(
+            nn.Conv1d(d_model, d_model, kernel, groups=groups, padding=padding, dilation=gap)
         )
+        if separable:
+            self.layers.append(nn.Conv1d(d_model, d_model, 1))
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
-        """Convolve; zeros stand before the first and after the last position.
+        """Convolve; the sequence is padded with zeros."""
+        x = x.mT  # PyTorch expects channels before positions
+        return self.layers(F.pad(x, (self.before, 0)) if self.before else x).mT
 
-        Paper: section 4
-        """
-        x = x.transpose(1, 2)  # PyTorch wants the channels before the positions
-        for level, layer in enumerate(self.layers):
-            x = layer(x if level == 0 else x.relu())
-        return x.transpose(1, 2)
+
+class Convolutions(nn.Sequential):
+    """A stack of convolutions along the sequence, with a ReLU between two of them.
+
+    Args:
+        kernel: width k, an odd number.
+        dilated: use inputs 1, 2, 4, ... positions apart, so that each layer doubles the reach.
+    """
+
+    def __init__(self, d_model: int, kernel: int = 3, depth: int = 1, dilated: bool = False):
+        layers: list[nn.Module] = []
+        for level in range(depth):
+            layers += [Convolution(d_model, kernel, 2**level if dilated else 1), nn.ReLU()]
+        super().__init__(*layers[:-1])
 
 
 def self_attention(d_model: int, num_heads: int = 1) -> MultiHeadAttention:
-    """Make a self-attention layer, unmasked.
-
-    Args:
-        d_model: size of a vector.
-        num_heads: number of heads.
-
-    Paper: section 4, Table 1 (self-attention)
-    """
+    """Make a self-attention layer."""
     return MultiHeadAttention(d_model, num_heads)
 
 
@@ -90,8 +102,7 @@ def gradient_reach(layer: Layer, distance: int, d_model: int, seed: int = 0) -> 
 
     Args:
         layer: maps (B, T, d_model) to (B, T, d_model), sequence by sequence.
-        distance: positions between the two. The sequence begins at the one and ends at the other.
-        d_model: size of a vector.
+        distance: positions between the two, which are the ends of the sequence.
         seed: of the input, whose components have mean 0 and variance 1.
 
     Returns:
@@ -101,8 +112,7 @@ def gradient_reach(layer: Layer, distance: int, d_model: int, seed: int = 0) -> 
     """
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(1, distance + 1, d_model, generator=generator)
-    # One copy of the sequence for each component of the output: one backward pass gives all rows
-    # of the Jacobian.
+    # With one copy of the sequence per output component, one backward pass gives the Jacobian.
     copies = x.expand(d_model, -1, -1).clone().requires_grad_()
     with torch.enable_grad():
         output = layer(copies)[:, -1]
@@ -110,16 +120,11 @@ def gradient_reach(layer: Layer, distance: int, d_model: int, seed: int = 0) -> 
     return gradient[:, 0].norm().item() / d_model**0.5
 
 
-def stored_numbers(layer: nn.Module, x: Float[Tensor, "B T d_model"], **options: Any) -> int:
-    """Count the numbers that a forward pass keeps for the backward pass, weights left out.
+def stored_numbers(layer: nn.Module, x: Float[Tensor, "B T d_model"]) -> int:
+    """Count the numbers that a forward pass stores for the backward pass, without the weights.
 
     Args:
         layer: a layer made of PyTorch's operations.
-        x: its input.
-        options: passed on to the layer.
-
-    Returns:
-        How many numbers; one that several operations keep counts once.
     """
     weights = {parameter.data_ptr() for parameter in layer.parameters()}
     kept: dict[int, int] = {}
@@ -131,6 +136,6 @@ def stored_numbers(layer: nn.Module, x: Float[Tensor, "B T d_model"], **options:
         return tensor
 
     with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda kept: kept):
-        output = layer(x.clone().requires_grad_(), **options)
-    del output  # until here it keeps alive what was counted, so that no address is used twice
+        output = layer(x.clone().requires_grad_())
+    del output  # kept until here so that no address is used twice
     return sum(kept.values())

@@ -1,4 +1,4 @@
-"""How a cost grows with a size: the exponent of a power law, how sure it is, and where two meet.
+"""The growth of a cost with a size: the exponent of a power law, its interval, and crossovers.
 
 Paper: section 4, Table 1
 """
@@ -11,15 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Exponent:
-    """The power of a size with which a cost grows.
-
-    Args:
-        value: the exponent.
-        low: lower end of an interval that holds 95 % of the resampled exponents.
-        high: upper end.
-
-    Paper: section 4, Table 1
-    """
+    """The exponent with which a cost grows, and the interval of 95 % of its resamples."""
 
     value: float
     low: float
@@ -37,18 +29,16 @@ def fit_exponent(
 ) -> Exponent:
     """Fit cost = constant * size^exponent by a straight line through the logarithms.
 
-    For the interval, the repeats are drawn anew at each size, with replacement, and so are the
-    sizes: the first tells how much the noise of the measurement matters, the second how much the
-    choice of the sizes does. A curve that is no power law gets a wide interval by the second.
+    The interval resamples the repeats at each size and the sizes themselves: the former shows the
+    effect of measurement noise, the latter that of the chosen sizes. A curve that is no power law
+    gets a wide interval from the latter.
 
     Args:
         sizes: at least three different ones, above 0.
-        costs: above 0; one for each size, or (repeats, sizes), of which the median is taken.
-        resamples: how often to draw.
-        seed: of the draws.
+        costs: above 0; one per size, or (repeats, sizes), of which the median is taken.
 
     Raises:
-        ValueError: if there are too few sizes, the shapes do not fit, or a number is not above 0.
+        ValueError: if there are too few sizes, the shapes differ, or a number is not positive.
     """
     sizes = np.asarray(sizes, dtype=float)
     costs = np.atleast_2d(np.asarray(costs, dtype=float))
@@ -66,7 +56,7 @@ def fit_exponent(
     while len(drawn) < resamples:
         chosen = generator.integers(places, size=places)
         if len(set(sizes[chosen])) < 3:
-            continue  # a line through one or two sizes says nothing
+            continue  # a line through one or two sizes is meaningless
         rows = generator.integers(repeats, size=costs.shape)
         again = np.log(np.median(costs[rows, columns], axis=0))
         drawn.append(_slope(logs[chosen], again[chosen]))
@@ -77,19 +67,11 @@ def fit_exponent(
 def local_exponents(
     sizes: Sequence[int | float] | np.ndarray, costs: Sequence[int | float] | np.ndarray
 ) -> np.ndarray:
-    """Return the exponent between each size and the next: a power law gives the same everywhere.
-
-    Args:
-        sizes: growing, above 0, of shape (n,).
-        costs: one for each size, above 0.
-
-    Returns:
-        The exponents, of shape (n - 1,).
-    """
+    """Return the exponent between each size and the next; for a power law they are all equal."""
     return np.diff(np.log(np.asarray(costs, float))) / np.diff(np.log(np.asarray(sizes, float)))
 
 
-#: Terms n^p d^q that a layer's count may be made of, as (p, q).
+#: Possible terms n^p d^q of a layer's count, as (p, q).
 TERMS = ((1, 1), (1, 2), (2, 1), (2, 2))
 
 
@@ -100,16 +82,15 @@ def fit_terms(
 ) -> dict[tuple[int, int], float]:
     """Solve for the coefficients of n d, n d^2, n^2 d and n^2 d^2 that give the counts.
 
-    For counts that are such a sum, the coefficients come out whole, however large n and d are: it
-    is the formula of the layer, found without knowing the layer.
+    If the counts are such a sum, the coefficients are whole numbers: the formula of the layer,
+    found without knowledge of the layer.
 
     Args:
         lengths: n of each count; with ``sizes``, at least four different pairs.
         sizes: d of each count.
-        counts: what was counted.
 
     Returns:
-        The coefficient of each term (p, q); rounding leaves an error of about 1e-9.
+        The coefficient of each term (p, q), with a rounding error of about 1e-9.
 
     Raises:
         ValueError: if the pairs do not determine the coefficients.
@@ -130,16 +111,16 @@ def crossover(
     first: Sequence[int | float] | np.ndarray,
     second: Sequence[int | float] | np.ndarray,
 ) -> float | None:
-    """Find the size from which on the first costs more than the second, to the end of the range.
+    """Find the size above which the first cost exceeds the second, up to the end of the range.
 
     Args:
-        sizes: growing, above 0, of shape (n,).
-        first: its cost at each size, above 0.
-        second: likewise.
+        sizes: increasing, above 0.
+        first: cost at each size, above 0.
+        second: another cost at each size, above 0.
 
     Returns:
-        The size, interpolated between logarithms. 0 if the first costs more at every size, None if
-        it does not at the largest.
+        The size, interpolated on a logarithmic scale; 0 if the first cost is larger at every size,
+        None if it is not larger at the last.
 
     Paper: section 4 (n smaller than d)
     """

@@ -19,7 +19,6 @@ from transformer.lab.table_1.reach import Recurrence
 from transformer.lab.table_1.scaling_fit import crossover
 from transformer.recipes.record import read_record
 
-#: Where the measurements are kept; ``tools/record_scaling.py`` makes them again.
 RECORD = Path(__file__).parent / "scaling.json"
 
 LENGTHS = tuple(2**power for power in range(5, 14))
@@ -28,15 +27,15 @@ REPEATS = 5
 
 Make = Callable[[int], nn.Module]
 
-# What is timed: every kind of layer of the table, attention in one fused kernel, and the two
-# recurrent layers that translators used in place of the plain one.
+# Timed: every layer type of the table, fused attention, and the two recurrent layers that were
+# used in translators.
 TIMED: dict[str, Make] = {name: row.make for name, row in ROWS.items()} | {
     "self-attention, fused": lambda d_model: SelfAttention(d_model, fused=True),
     "GRU": lambda d_model: Recurrence(nn.GRU, d_model),
     "LSTM": lambda d_model: Recurrence(nn.LSTM, d_model),
 }
 
-# What the memory is measured of, and up to which length.
+# Layers whose memory is measured, and the largest length.
 MEASURED: dict[str, tuple[Make, int]] = {
     "attention, written out": (SelfAttention, 4096),
     "attention, written out, 8 heads": (lambda d: SelfAttention(d, num_heads=8), 2048),
@@ -47,21 +46,15 @@ MEASURED: dict[str, tuple[Make, int]] = {
     "convolution": (ROWS["convolution, contiguous"].make, 4096),
 }
 
-#: Seconds of CPU that one timing takes at least, in as many calls as that needs.
+#: Least CPU seconds of one timing, over as many calls as necessary.
 _LONG_ENOUGH = 0.004
 
 
 def cpu_seconds(layer: nn.Module, x: Tensor) -> float:
-    """Time a forward pass in seconds of this process's CPU, so that other programs count little.
-
-    Args:
-        layer: what to run.
-        x: its input, of any shape that it takes.
+    """Time a forward pass in CPU seconds of this process, which other programs hardly affect.
 
     Returns:
-        The mean of as many calls as take some milliseconds, after one that is not timed.
-
-    Paper: section 4, Table 1
+        The mean of several calls, after one that is not timed.
     """
     with torch.no_grad():
         layer(x)
@@ -79,19 +72,13 @@ def time_layers(
 ) -> dict[str, np.ndarray]:
     """Time the forward pass of layers for one sequence, over a grid of lengths and sizes.
 
-    The layers take turns, and the whole grid is gone through once for each repeat. So a busy spell
-    of the machine meets all layers and not one.
+    The layers alternate within each repeat, so a busy spell of the machine affects all of them.
 
     Args:
-        makes: what makes each layer from its size d.
-        lengths: numbers of positions n.
-        sizes: sizes of a vector d.
-        repeats: how often to measure.
+        makes: make each layer from its size d.
 
     Returns:
-        Seconds of CPU for each name, (repeats, sizes, lengths).
-
-    Paper: section 4, Table 1
+        CPU seconds for each name, (repeats, sizes, lengths).
     """
     seconds = {name: np.empty((repeats, len(sizes), len(lengths))) for name in makes}
     for repeat in range(repeats):
@@ -105,14 +92,10 @@ def time_layers(
 
 
 def allocator_peak(layer: nn.Module, x: Tensor) -> int:
-    """Measure the most bytes that PyTorch's allocator gave out during a forward and backward pass.
+    """Measure the peak of PyTorch's CPU allocator in a forward and backward pass, in bytes.
 
-    Unlike :func:`~transformer.lab.table_1.operations.peak_memory`, this sees what an operation
-    borrows for itself. It needs the profiler, which writes lines of its own to the terminal.
-
-    Args:
-        layer: what to run, on a CPU.
-        x: its input, of any shape that it takes.
+    Unlike :func:`~transformer.lab.table_1.operations.peak_memory`, this includes temporary buffers
+    inside operations. It needs the profiler, which writes to the terminal.
     """
     x = x.detach().requires_grad_()
     layer.zero_grad(set_to_none=True)
@@ -129,16 +112,14 @@ def allocator_peak(layer: nn.Module, x: Tensor) -> int:
 def measure_memory(
     layer: Make, lengths: Sequence[int], d_model: int, allocator: bool = True
 ) -> dict[str, list[int]]:
-    """Measure the peak of memory of a training pass over lengths, by both methods.
+    """Measure the peak memory of a training pass over lengths, by both methods.
 
     Args:
         layer: makes the layer from its size.
-        lengths: numbers of positions.
-        d_model: size of a vector.
-        allocator: also ask the allocator.
+        allocator: whether to measure the allocator as well.
 
     Returns:
-        Bytes for each length: "tensors" and, if asked for, "allocator".
+        Bytes for each length: "tensors" and, if requested, "allocator".
     """
     found: dict[str, list[int]] = dict(tensors=[])
     module = layer(d_model)
@@ -154,12 +135,10 @@ class Study:
     """The recorded measurements.
 
     Args:
-        path: where they are.
+        path: the record; the package's own by default.
 
     Raises:
         FileNotFoundError: if there is no record.
-
-    Paper: section 4, Table 1
     """
 
     def __init__(self, path: Path | str = RECORD):
@@ -172,40 +151,26 @@ class Study:
         self.memory: dict[str, dict[str, list[int]]] = self.record["memory"]
 
     def over_lengths(self, name: str, d_model: int) -> np.ndarray:
-        """Return the seconds of a layer at one size, (repeats, lengths).
-
-        Paper: section 4, Table 1
-        """
+        """Return the seconds of a layer at one size, (repeats, lengths)."""
         return self.seconds[name][:, self.sizes.index(d_model)]
 
     def over_sizes(self, name: str, length: int) -> np.ndarray:
-        """Return the seconds of a layer at one length, (repeats, sizes).
-
-        Paper: section 4, Table 1
-        """
+        """Return the seconds of a layer at one length, (repeats, sizes)."""
         return self.seconds[name][:, :, self.lengths.index(length)]
 
     def crossovers(self, first: str, second: str) -> list[list[float | None]]:
-        """Find from which length on one layer takes longer than another, in each repeat.
-
-        Args:
-            first: name of a layer.
-            second: name of another.
+        """Find the length above which one layer takes longer than another.
 
         Returns:
-            For each size the lengths, one for each repeat, as
+            For each size the lengths, one per repeat, as
             :func:`~transformer.lab.table_1.scaling_fit.crossover` gives them.
 
         Paper: section 4 (n smaller than d)
         """
-        return [
-            [
-                crossover(self.lengths, one, other)
-                for one, other in zip(
-                    self.over_lengths(first, d_model),
-                    self.over_lengths(second, d_model),
-                    strict=True,
-                )
-            ]
-            for d_model in self.sizes
-        ]
+        found = []
+        for d_model in self.sizes:
+            pairs = zip(
+                *(self.over_lengths(name, d_model) for name in (first, second)), strict=True
+            )
+            found.append([crossover(self.lengths, one, other) for one, other in pairs])
+        return found

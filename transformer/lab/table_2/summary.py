@@ -1,4 +1,4 @@
-"""Recorded runs in groups, one group a recipe, so that every score comes with its spread.
+"""Recorded runs in groups by recipe, so that every score has a spread over the seeds.
 
 Paper: section 6.1, Table 2
 """
@@ -11,7 +11,7 @@ from transformer.lab.table_2.published import METRICS, PublishedScore, published
 
 Record = dict[str, Any]
 
-#: What a split of a family of corpora is called elsewhere, where a run calls it something else.
+# The usual name of a test set, by family of corpora and split.
 _TEST_SETS = {
     ("multi30k", "test"): "multi30k-test2016",
     ("multi30k", "test2017"): "multi30k-test2017",
@@ -25,37 +25,23 @@ _TEST_SETS = {
 
 
 def test_set(corpus: str, split: str) -> str:
-    """Name a test set so that runs on several corpora, and published scores, meet under it.
+    """Name a test set as published scores do, such as "newstest2014" or "multi30k-test2016".
 
-    Args:
-        corpus: a name that :func:`~transformer.data.corpora.load_corpus` knows, or any other.
-        split: one of its splits.
-
-    Returns:
-        Such as "newstest2014" or "multi30k-test2016"; family and split where there is no other
-        name.
-
-    Paper: section 6.1
+    The same set has one name in all corpora; without a usual name, it is family and split.
     """
     family = corpus.rsplit("-", 2)[0]
     return _TEST_SETS.get((family, split), f"{family}-{split}")
 
 
-vars(test_set)["__test__"] = False  # pytest takes the name for that of a test
+vars(test_set)["__test__"] = False  # not a test for pytest
 
 
 def metric_of(record: Record, entry: Mapping[str, Any]) -> str:
-    """Say how a score of a record was counted.
-
-    Args:
-        record: a recorded run.
-        entry: one of its metrics.
+    """Determine how one of the metrics of a recorded run was computed.
 
     Returns:
-        A key of :data:`~transformer.lab.table_2.published.METRICS` where published scores of the
-        kind may exist; otherwise the name of the metric, and on which text it was counted.
-
-    Paper: section 6.1, Table 2
+        A key of :data:`~transformer.lab.table_2.published.METRICS` if published scores of the kind
+        may exist; otherwise the name of the metric and of its text.
     """
     lowercase = record["preset"].get("text", "plain") == "moses-lowercase"
     name, options = entry["name"], set(entry["signature"].split("|"))
@@ -71,25 +57,15 @@ def metric_of(record: Record, entry: Mapping[str, Any]) -> str:
 
 
 def metric_title(metric: str) -> str:
-    """Name a metric in the head of a table.
-
-    Args:
-        metric: from :func:`metric_of`.
-
-    Paper: section 6.1, Table 2
-    """
+    """Return the title of a metric of :func:`metric_of` in the head of a table."""
     return METRICS[metric].title if metric in METRICS else metric
 
 
 @dataclass(frozen=True)
 class Spread:
-    """One score of several runs that differ in their seed alone.
+    """One score of several runs that differ in their seed only."""
 
-    Args:
-        values: one score a seed, at least one.
-    """
-
-    values: tuple[float, ...]
+    values: tuple[float, ...]  #: one per seed
 
     @property
     def mean(self) -> float:
@@ -98,16 +74,16 @@ class Spread:
 
     @property
     def low(self) -> float:
-        """The lowest."""
+        """Lowest score."""
         return min(self.values)
 
     @property
     def high(self) -> float:
-        """The highest."""
+        """Highest score."""
         return max(self.values)
 
     def overlaps(self, other: "Spread") -> bool:
-        """Whether the two ranges, lowest to highest, have something in common."""
+        """Whether the ranges, lowest to highest, overlap."""
         return self.low <= other.high and other.low <= self.high
 
     def __str__(self) -> str:
@@ -118,68 +94,46 @@ class Spread:
 
 @dataclass(frozen=True)
 class Group:
-    """Recorded runs of one recipe, seed by seed.
+    """Recorded runs of one recipe."""
 
-    Args:
-        name: of the preset.
-        runs: the records by name.
-    """
-
-    name: str
-    runs: dict[str, Record]
+    name: str  #: of the preset
+    runs: dict[str, Record]  #: by name, ordered by seed
 
     @property
     def first(self) -> Record:
-        """The first of the records; all but the seed is the same in the others."""
+        """Record of the first run; the others differ in their seed."""
         return next(iter(self.runs.values()))
 
     @property
     def corpus(self) -> str:
-        """Name of the corpus.
-
-        Paper: section 5.1
-        """
+        """Name of the corpus."""
         return self.first["corpus"]["name"]
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Codes of source and target.
-
-        Paper: section 5.1
-        """
+        """Codes of source and target."""
         source, target = self.first["corpus"]["languages"]
         return source, target
 
     @property
     def architecture(self) -> str:
-        """ "transformer", "recurrent" or "convolutional".
-
-        Paper: Table 2
-        """
+        """ "transformer", "recurrent" or "convolutional"."""
         return self.first.get("architecture", "transformer")
 
     @property
     def budget(self) -> tuple[int, int]:
-        """Optimiser steps, and most tokens of a step.
-
-        Paper: section 5.2
-        """
+        """Optimizer steps, and tokens of the largest step."""
         training = self.first["preset"]["training"]
         return training["max_steps"], training["batch_tokens"] * training["accumulate"]
 
     def scores(
         self, weights: str = "averaged", beam: int | None = None
     ) -> dict[tuple[str, str], Spread]:
-        """Gather the scores of all seeds.
+        """Collect the scores of all seeds by test set and metric.
 
         Args:
             weights: "averaged" or "last".
-            beam: size of the beam; None for that of the recipe.
-
-        Returns:
-            A :class:`Spread` for each (test set, metric).
-
-        Paper: section 6.1
+            beam: beam size; None for that of the recipe.
         """
         found: dict[tuple[str, str], list[float]] = {}
         for record in self.runs.values():
@@ -192,18 +146,13 @@ class Group:
 
 
 def group_runs(runs: Mapping[str, Record]) -> list[Group]:
-    """Put runs together that differ in nothing but their seed.
-
-    Args:
-        runs: records by name, as :func:`~transformer.recipes.record.recorded_runs` has them.
-
-    Returns:
-        The groups in the order of their first runs; each has its runs in the order of the seeds.
-    """
+    """Group runs that differ in their seed only; groups keep the order of their first runs."""
     groups: list[dict[str, Record]] = []
     for name, record in runs.items():
         for group in groups:
-            if _same_recipe(next(iter(group.values())), record):
+            first = next(iter(group.values()))
+            same_text = first["corpus"]["sha256"] == record["corpus"]["sha256"]
+            if same_text and _agree(first["preset"], record["preset"]):
                 group[name] = record
                 break
         else:
@@ -217,8 +166,21 @@ def group_runs(runs: Mapping[str, Record]) -> list[Group]:
     ]
 
 
+def hardware_of(record: Record) -> str:
+    """Name the hardware of a recorded run, such as "8 × NVIDIA H100".
+
+    Paper: section 5.2
+    """
+    hardware = record["environment"]["hardware"]
+    if hardware["device"] == "cpu":
+        threads = hardware["threads"]
+        return f"{hardware['cpu']}, {threads} thread{'s' * (threads > 1)}"
+    count = hardware["devices"]
+    return hardware["device"] if count == 1 else f"{count} × {hardware['device']}"
+
+
 def fitting_published(groups: Iterable[Group]) -> list[PublishedScore]:
-    """Return the published scores that some group can be set beside, the lowest first.
+    """Return the published scores that a group can be compared with, lowest first.
 
     Paper: Table 2
     """
@@ -232,14 +194,8 @@ def fitting_published(groups: Iterable[Group]) -> list[PublishedScore]:
     return sorted(found.values(), key=lambda score: score.score)
 
 
-def _same_recipe(one: Record, other: Record) -> bool:
-    """Whether two presets agree in all fields but the seed, as far as both records have them."""
-    return one["corpus"]["sha256"] == other["corpus"]["sha256"] and _agree(
-        one["preset"], other["preset"]
-    )
-
-
 def _agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two presets agree in all fields that both have, except for the seed."""
     for name in one.keys() & other.keys() - {"seed"}:
         mine, theirs = one[name], other[name]
         if isinstance(mine, dict) and isinstance(theirs, dict):

@@ -1,6 +1,6 @@
-"""What recorded runs say against one another and against published scores, in sentences.
+"""Comparisons of recorded runs with each other and with published scores, as sentences.
 
-A page that prints these sentences says what its records say, also after a new run.
+The sentences are made from the records, so that they remain true after a new run.
 
 Paper: section 6.1, Table 2
 """
@@ -12,10 +12,7 @@ from transformer.lab.table_2.summary import Group
 
 
 def versus_published(group: Group, published: PublishedScore) -> str | None:
-    """Say in a sentence where the runs of a group stand against a published score.
-
-    Returns:
-        The sentence; None if the group has no score on that test set counted that way.
+    """Compare the runs of a group with a published score; None if they have no such score.
 
     Paper: Table 2
     """
@@ -23,28 +20,17 @@ def versus_published(group: Group, published: PublishedScore) -> str | None:
     if ours is None or group.languages != published.languages:
         return None
     theirs = f"{published.system} ({published.score:.2f})"
+    side = "above" if ours.mean > published.score else "below"
     if len(ours.values) == 1:
-        place = f"{abs(ours.mean - published.score):.2f} {_side(ours.mean, published.score)}"
+        place = f"{abs(ours.mean - published.score):.2f} {side}"
         return f"{group.name}: {ours}, {place} {theirs}. One seed shows no spread."
     if ours.low <= published.score <= ours.high:
         return f"{group.name}: {ours}. {theirs} lies within this spread."
-    side = _side(ours.mean, published.score)
     return f"{group.name}: {ours}. Every seed is {side} {theirs}."
 
 
 def versus_group(one: Group, other: Group, where: tuple[str, str]) -> str | None:
-    """Say in a sentence whether two groups differ by more than their seeds do.
-
-    Args:
-        one: a group.
-        other: another one.
-        where: test set and metric.
-
-    Returns:
-        The sentence; None if one of them has no such score.
-
-    Paper: Table 2
-    """
+    """Compare the spreads of two groups on a test set by a metric; None without such scores."""
     mine, theirs = one.scores().get(where), other.scores().get(where)
     if mine is None or theirs is None:
         return None
@@ -63,17 +49,15 @@ def rivals(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
 
     Paper: Table 2, with the budget held equal
     """
+
+    def setting(group: Group) -> tuple[object, ...]:
+        return group.corpus, group.budget, group.first["preset"].get("text")
+
     groups = list(groups)
     return [
         (one, other)
         for one in groups
         for other in groups
         if one.architecture == "transformer" != other.architecture
-        and one.corpus == other.corpus
-        and one.budget == other.budget
-        and one.first["preset"].get("text") == other.first["preset"].get("text")
+        and setting(one) == setting(other)
     ]
-
-
-def _side(ours: float, theirs: float) -> str:
-    return "above" if ours > theirs else "below"

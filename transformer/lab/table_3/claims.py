@@ -1,8 +1,7 @@
-"""What the paper concludes from Table 3, put to runs of our own.
+"""The paper's conclusions from Table 3, tested on runs of our own.
 
-A conclusion is a list of pairs of rows, the better one first. It is asked of every seed by itself,
-so that the answer can be "cannot tell". How far the two tables order all their rows alike, without
-any choice of pairs, is a rank correlation: :mod:`transformer.lab.table_3.rank_correlation`.
+A conclusion is a list of pairs of rows, the better one first. It is tested with every seed by
+itself, so that the answer can be "cannot tell".
 
 Paper: section 6.2, Table 3; section 5.4 (label smoothing)
 """
@@ -26,26 +25,16 @@ Values = Mapping[str, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class Conclusion:
-    """A sentence of the paper, as comparisons of rows that can come out either way.
+    """A sentence of the paper, as comparisons of rows that can come out either way."""
 
-    Args:
-        rows: which rows it is about, as the table names them.
-        text: what the paper concludes, in short.
-        pairs: rows (better, worse); all of them for "bigger is better".
-        metric: the one that the paper argues with; None for both.
-
-    Paper: section 6.2
-    """
-
-    rows: str
-    text: str
-    pairs: tuple[tuple[str, str], ...]
-    metric: Metric | None = None
+    rows: str  #: the rows it is about, as the table names them
+    text: str  #: the conclusion in short
+    pairs: tuple[tuple[str, str], ...]  #: rows (better, worse)
+    metric: Metric | None = None  #: the paper's argument; None for both
 
 
 #: The five observations of section 6.2 that order rows, and the one of section 5.4. The sixth,
-#: that learned positions are nearly identical, orders nothing, so it is set beside
-#: :func:`seed_distance`.
+#: that learned positions are nearly identical, orders nothing; compare :func:`seed_distance`.
 CONCLUSIONS = (
     Conclusion("A", "one head is worse than eight", (("base", "A1"),)),
     Conclusion("A", "too many heads are worse, too", (("base", "A4"),)),
@@ -64,17 +53,7 @@ CONCLUSIONS = (
 
 
 def values_of(runs: Iterable[Mapping[str, Any]], metric: Metric) -> dict[str, dict[int, float]]:
-    """Arrange recorded runs by row and seed.
-
-    Args:
-        runs: entries of a record of :mod:`transformer.lab.table_3.study`.
-        metric: which number of each.
-
-    Returns:
-        Row -> seed -> value, rows in the order of the table.
-
-    Paper: Table 3
-    """
+    """Arrange a metric of recorded runs by row, in the order of the table, and by seed."""
     found: dict[str, dict[int, float]] = {}
     for run in runs:
         found.setdefault(run["row"], {})[run["seed"]] = float(run[metric])
@@ -82,35 +61,25 @@ def values_of(runs: Iterable[Mapping[str, Any]], metric: Metric) -> dict[str, di
 
 
 def printed(metric: Metric, rows: Iterable[str]) -> dict[str, dict[int, float]]:
-    """Give the paper's own numbers the same form, with one seed.
-
-    Args:
-        metric: which column.
-        rows: which rows.
-
-    Paper: Table 3
-    """
+    """Return the paper's own numbers in the same form, with one seed."""
     name = {"perplexity": "perplexity", "BLEU": "bleu"}[metric]
     return {row: {0: getattr(ROWS[row], name)} for row in rows}
 
 
 def gains(values: Values, metric: Metric, better: str, worse: str) -> list[float]:
-    """By how much one row is better than another, seed by seed.
+    """Subtract one row from another, seed by seed, so that a gain is above 0.
 
     Args:
         values: of :func:`values_of`.
-        metric: a perplexity is better when it is lower. Its gain is that of its logarithm, in
-            nats a token; a gain in BLEU is in points.
+        metric: lower perplexity is better; its gain is that of its logarithm, in nats per token.
         better: the row that is expected to be better.
         worse: the other one.
 
     Returns:
-        A gain for each seed that both rows have; above 0 where ``better`` is better.
+        A gain for each seed that both rows have.
 
     Raises:
         KeyError: if a row is missing.
-
-    Paper: Table 3
     """
     pairs = [(values[better][s], values[worse][s]) for s in values[better] if s in values[worse]]
     if metric == "perplexity":
@@ -119,16 +88,9 @@ def gains(values: Values, metric: Metric, better: str, worse: str) -> list[float
 
 
 def seed_distance(values: Values, metric: Metric) -> float:
-    """How far two seeds of one row lie apart: the median over all rows and pairs of seeds.
+    """Return the median distance between two seeds of one row, over all rows and pairs of seeds.
 
-    A median, so that one row that failed to learn with one seed does not set the measure.
-
-    Args:
-        values: of :func:`values_of`.
-        metric: differences of perplexity are taken in its logarithm.
-
-    Returns:
-        The distance; nan if no row has two seeds.
+    The median ignores a row that failed to learn with one seed. NaN if no row has two seeds.
     """
     found = [
         abs(gain)
@@ -140,16 +102,15 @@ def seed_distance(values: Values, metric: Metric) -> float:
 
 
 def verdict(values: Values, metric: Metric, conclusion: Conclusion) -> Verdict:
-    """Say whether a conclusion of the paper holds for our rows, by one metric.
+    """Decide whether a conclusion of the paper holds for our rows, by one metric.
 
-    Every pair of rows is compared in every seed. A pair is for the conclusion if all seeds agree
-    with it and the mean gain exceeds the distance of two seeds of one row; against it likewise;
-    and open otherwise.
+    A pair of rows supports the conclusion if all seeds agree with it and the mean gain exceeds
+    :func:`seed_distance`; it contradicts the conclusion if the same is true of the opposite. A
+    single seed has no spread, so its gains are taken as they are.
 
     Returns:
-        "holds" if all pairs are for it; "does not hold" if all are against it; "holds in part" if
-        some are for it; "cannot tell" for the rest. One seed has no spread, so what it says is
-        taken as it is.
+        "holds" if all pairs support it; "does not hold" if all contradict it; "holds in part" if
+        some support it; "cannot tell" otherwise.
 
     Raises:
         KeyError: if a row is missing.
@@ -159,16 +120,16 @@ def verdict(values: Values, metric: Metric, conclusion: Conclusion) -> Verdict:
     """
     least = seed_distance(values, metric)
     least = 0.0 if math.isnan(least) else least
-    for_it = against = 0
+    supporting = contradicting = 0
     for better, worse in conclusion.pairs:
         found = gains(values, metric, better, worse)
         if not found:
             raise ValueError(f"rows {better} and {worse} have no seed in common")
         mean = sum(found) / len(found)
-        for_it += min(found) > 0 and mean > least
-        against += max(found) < 0 and -mean > least
-    if for_it == len(conclusion.pairs):
+        supporting += min(found) > 0 and mean > least
+        contradicting += max(found) < 0 and -mean > least
+    if supporting == len(conclusion.pairs):
         return "holds"
-    if against == len(conclusion.pairs):
+    if contradicting == len(conclusion.pairs):
         return "does not hold"
-    return "holds in part" if for_it else "cannot tell"
+    return "holds in part" if supporting else "cannot tell"

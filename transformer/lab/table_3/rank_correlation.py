@@ -1,85 +1,49 @@
-"""Do two lists put things in the same order? Spearman's coefficient, and how sure it is."""
+"""Spearman's rank correlation, its interval, and the chance of a correlation as strong."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from scipy.stats import rankdata
 
 Numbers = Sequence[float] | Sequence[int] | np.ndarray
 
 
-def ranks(values: Numbers) -> Float[np.ndarray, " n"]:
-    """Number the values from the smallest, 1, to the largest, n; equal ones share their mean.
-
-    Args:
-        values: n numbers.
-    """
-    _, group, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[group]
-
-
 def spearman(x: Numbers, y: Numbers) -> float:
-    """Correlate the ranks of two lists.
-
-    Args:
-        x: n numbers, at least 2.
-        y: as many.
+    """Correlate the ranks of two lists; equal numbers share their mean rank.
 
     Returns:
-        1 for the same order, -1 for the opposite one, about 0 for unrelated lists; NaN if a list
-        holds one and the same number throughout.
+        1 for the same order, -1 for the opposite order; NaN if all numbers of a list are equal.
 
     Raises:
         ValueError: if the lists differ in length or have fewer than 2 numbers.
     """
     if len(x) != len(y) or len(x) < 2:
-        raise ValueError(f"x and y must be as long, and at least 2: got {len(x)} and {len(y)}")
-    a, b = (r - r.mean() for r in (ranks(x), ranks(y)))
-    scale = np.sqrt((a @ a) * (b @ b))
-    return float(a @ b / scale) if scale else float("nan")
+        raise ValueError(f"x and y must have one length of at least 2: got {len(x)} and {len(y)}")
+    return float(_correlation(np.asarray(x), np.asarray(y)))
 
 
 def spearman_interval(
     x: Numbers, y: Numbers, samples: int = 2000, level: float = 0.95, seed: int = 0
 ) -> tuple[float, float]:
-    """Say between which values the coefficient lies, by drawing pairs with replacement.
-
-    Args:
-        x: n numbers, at least 2.
-        y: as many.
-        samples: how many lists of n pairs to draw.
-        level: share of the draws that lie inside, above 0 and below 1.
-        seed: of the draws.
-
-    Raises:
-        ValueError: as :func:`spearman` does, or if ``level`` is out of range.
-    """
-    if not 0 < level < 1:
-        raise ValueError(f"level must be above 0 and below 1, got {level}")
+    """Return the bootstrap interval of :func:`spearman`: pairs are drawn with replacement."""
     x, y, random = np.asarray(x), np.asarray(y), np.random.default_rng(seed)
     draws = random.integers(len(x), size=(samples, len(x)))
-    found = np.array([spearman(x[draw], y[draw]) for draw in draws])
-    low, high = np.nanquantile(found, [(1 - level) / 2, (1 + level) / 2])
+    low, high = (1 - level) / 2, (1 + level) / 2
+    low, high = np.nanquantile(_correlation(x[draws], y[draws]), [low, high])
     return float(low), float(high)
 
 
 def spearman_chance(x: Numbers, y: Numbers, samples: int = 2000, seed: int = 0) -> float:
-    """How often a random order correlates as strongly, in either direction: the p-value.
+    """Return the p-value: how often a random order correlates as strongly in either direction."""
+    strength, random = abs(spearman(x, y)) - 1e-12, np.random.default_rng(seed)
+    orders = np.stack([random.permutation(np.asarray(x)) for _ in range(samples)])
+    found = np.abs(_correlation(orders, np.asarray(y)))
+    return (1 + int((found >= strength).sum())) / (samples + 1)
 
-    Args:
-        x: n numbers, at least 2.
-        y: as many.
-        samples: how many orders to draw.
-        seed: of the draws.
 
-    Returns:
-        A number above 0 and at most 1.
-
-    Raises:
-        ValueError: as :func:`spearman` does.
-    """
-    x, random = np.asarray(x), np.random.default_rng(seed)
-    strength = abs(spearman(x, y)) - 1e-12
-    found = [abs(spearman(random.permutation(x), y)) for _ in range(samples)]
-    return (1 + sum(value >= strength for value in found)) / (samples + 1)
+def _correlation(x: np.ndarray, y: np.ndarray) -> Any:
+    """Correlate the ranks along the last axis."""
+    a, b = (r - r.mean(-1, keepdims=True) for r in (rankdata(v, axis=-1) for v in (x, y)))
+    with np.errstate(invalid="ignore"):
+        return (a * b).sum(-1) / np.sqrt((a * a).sum(-1) * (b * b).sum(-1))

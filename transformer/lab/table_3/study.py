@@ -1,8 +1,8 @@
-"""Table 3 of the paper, every row, on real text and at a size that trains in minutes.
+"""Every row of the paper's Table 3, on real text and at a size that trains in minutes.
 
-A row of the paper differs from its base model in one thing. The same row here differs from *our*
-base model in the same thing and by the same ratio: half the heads, a quarter of the width of the
-keys, twice the hidden units.
+A row of the paper differs from its base model in one setting. The same row here differs from *our*
+base model in the same setting and by the same ratio: half the heads, a quarter of the key width,
+twice the hidden units.
 
 Paper: section 6.2, Table 3
 """
@@ -21,93 +21,65 @@ from transformer.recipes.presets import Preset
 from transformer.recipes.translation import evaluate
 from transformer.training.config import TrainingConfig
 from transformer.training.curve import read_curve
-from transformer.training.perplexity import perplexity
+from transformer.training.loss import perplexity
 from transformer.training.trainer import Trainer
 
-#: Where the results are kept, one file a scale.
+#: Folder of the records, one per scale.
 STUDIES = Path(__file__).parent
 
 
 @dataclass(frozen=True)
 class Printed:
-    """What Table 3 prints beside a row.
+    """Results that Table 3 prints for a row, on newstest2013."""
 
-    Args:
-        perplexity: on newstest2013, a token of the vocabulary.
-        bleu: on newstest2013.
-        parameters: in millions; None where the cell is empty, as in the row above it.
-
-    Paper: section 6.2, Table 3
-    """
-
-    perplexity: float
+    perplexity: float  #: per token of the vocabulary
     bleu: float
-    parameters: int | None = None
+    parameters: int | None = None  #: in millions; None where the cell is empty
 
 
-#: What the paper measured, by letter and place of the row and in the table's order.
+#: The paper's results by row (letter and place), in the table's order.
 ROWS: dict[str, Printed] = {
     "base": Printed(4.92, 25.8, 65),
-    "A1": Printed(5.29, 24.9),
-    "A2": Printed(5.00, 25.5),
-    "A3": Printed(4.91, 25.8),
-    "A4": Printed(5.01, 25.4),
-    "B1": Printed(5.16, 25.1, 58),
-    "B2": Printed(5.01, 25.4, 60),
-    "C1": Printed(6.11, 23.7, 36),
-    "C2": Printed(5.19, 25.3, 50),
-    "C3": Printed(4.88, 25.5, 80),
-    "C4": Printed(5.75, 24.5, 28),
-    "C5": Printed(4.66, 26.0, 168),
-    "C6": Printed(5.12, 25.4, 53),
+    "A1": Printed(5.29, 24.9), "A2": Printed(5.00, 25.5),
+    "A3": Printed(4.91, 25.8), "A4": Printed(5.01, 25.4),
+    "B1": Printed(5.16, 25.1, 58), "B2": Printed(5.01, 25.4, 60),
+    "C1": Printed(6.11, 23.7, 36), "C2": Printed(5.19, 25.3, 50), "C3": Printed(4.88, 25.5, 80),
+    "C4": Printed(5.75, 24.5, 28), "C5": Printed(4.66, 26.0, 168), "C6": Printed(5.12, 25.4, 53),
     "C7": Printed(4.75, 26.2, 90),
-    "D1": Printed(5.77, 24.6),
-    "D2": Printed(4.95, 25.5),
-    "D3": Printed(4.67, 25.3),
-    "D4": Printed(5.47, 25.7),
+    "D1": Printed(5.77, 24.6), "D2": Printed(4.95, 25.5),
+    "D3": Printed(4.67, 25.3), "D4": Printed(5.47, 25.7),
     "E1": Printed(4.92, 25.7),
     "big": Printed(4.33, 26.4, 213),
-}
+}  # fmt: skip
 
-#: What a row changes in the training; the model's part is in :data:`~transformer.model.config`.
+# Changes to the training; those to the model are in transformer.model.config.
 _TRAINING: dict[str, dict[str, float]] = {
     "D3": dict(label_smoothing=0.0),
     "D4": dict(label_smoothing=0.2),
 }
 
-#: Fields of which a row's *ratio* to base is kept, not its value.
+# Fields of which a row's ratio to base is kept, not its value.
 _SIZES = ("d_model", "d_ff", "d_k", "d_v", "num_layers", "num_heads")
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A size at which the table is rerun.
+    """A size at which the table is rerun."""
 
-    Args:
-        name: also the name of the file of its results.
-        base: its base model, training and text.
-        longest: most words, between blanks, of a side; None takes all pairs.
-        split: what is measured on, as the paper measures on a development set.
-        seeds: of the recorded runs.
-
-    Paper: section 6.2
-    """
-
-    name: str
-    base: Preset
-    longest: int | None
-    split: str
-    seeds: tuple[int, ...] = (1, 2)
+    name: str  #: also of the record
+    base: Preset  #: base model, training and text
+    longest: int | None  #: words per sentence at most, split at spaces; None takes all pairs
+    split: str  #: to measure on, as the paper measures on a development set
+    seeds: tuple[int, ...] = (1, 2)  #: of the recorded runs
 
     @property
     def record(self) -> Path:
-        """The file of its results."""
+        """Path of the record."""
         return STUDIES / f"{self.name}.json"
 
 
-#: By name, "table-3-small" with an eighth of the widths, half the layers and short sentences, for
-#: one CPU core and an hour and a half; "table-3-medium" with half the widths and all of the text,
-#: for a GPU.
+#: "table-3-small" has an eighth of the widths, half the layers and short sentences: an hour and a
+#: half on one CPU core. "table-3-medium" has half the widths and all of the text, for a GPU.
 SCALES: dict[str, Scale] = {
     scale.name: scale
     for scale in (
@@ -119,13 +91,8 @@ SCALES: dict[str, Scale] = {
                     1000, d_model=64, d_ff=256, num_heads=8, num_layers=3, max_length=128
                 ),
                 TrainingConfig(
-                    max_steps=1500,
-                    batch_tokens=512,
-                    warmup_steps=200,
-                    learning_rate_factor=0.4,
-                    validate_every=250,
-                    save_every=250,
-                    keep_last=1,
+                    max_steps=1500, batch_tokens=512, warmup_steps=200, learning_rate_factor=0.4,
+                    validate_every=250, save_every=250, keep_last=1,
                 ),
                 train_pairs=10_000,
                 test_pairs=2000,
@@ -139,13 +106,8 @@ SCALES: dict[str, Scale] = {
                 "table-3-medium",
                 TransformerConfig(8000, d_model=256, d_ff=1024, num_heads=8, num_layers=3),
                 TrainingConfig(
-                    max_steps=10_000,
-                    batch_tokens=4096,
-                    warmup_steps=2000,
-                    precision="bf16",
-                    validate_every=2500,
-                    save_every=1000,
-                    keep_last=1,
+                    max_steps=10_000, batch_tokens=4096, warmup_steps=2000, precision="bf16",
+                    validate_every=2500, save_every=1000, keep_last=1,
                 ),
                 test_pairs=2000,
             ),
@@ -154,18 +116,13 @@ SCALES: dict[str, Scale] = {
             seeds=(1, 2, 3),
         ),
     )
-}
+}  # fmt: skip
 
 
 def row_preset(scale: Scale, row: str) -> Preset:
     """Change a scale's base model and training as a row of the paper changes the paper's.
 
-    Args:
-        scale: one of :data:`SCALES`, or another one.
-        row: one of :data:`ROWS`.
-
-    Returns:
-        The preset. ``big`` is trained three times as long, as in the paper.
+    ``big`` is trained three times as long, as in the paper.
 
     Raises:
         ValueError: if there is no such row, or a ratio gives no whole number at this scale.
@@ -175,11 +132,8 @@ def row_preset(scale: Scale, row: str) -> Preset:
     if row not in ROWS:
         raise ValueError(f"Table 3 has no row {row!r}; rows are {', '.join(ROWS)}")
     place = (row,) if row in ("base", "big") else (row[0], int(row[1]))
-    theirs, paper_base, base = (
-        TransformerConfig.table3(*place),
-        TransformerConfig.base(),
-        scale.base,
-    )
+    theirs, paper_base = TransformerConfig.table3(*place), TransformerConfig.base()
+    base = scale.base
     assert isinstance(base.model, TransformerConfig)
     changes: dict[str, Any] = dict(_TRAINING.get(row, {}))
     for name in (field.name for field in fields(theirs)):
@@ -211,14 +165,7 @@ def _in_proportion(
 
 
 def scale_text(scale: Scale, data_dir: Path | str | None = None) -> ShortText:
-    """Read the text of a scale: the same pairs and the same vocabulary for every row.
-
-    Raises:
-        FileNotFoundError: if the corpus is not to be had.
-        ValueError: if it has too few pairs.
-
-    Paper: section 6.2
-    """
+    """Read the text of a scale: the same pairs and the same vocabulary for every row."""
     corpus = load_corpus(scale.base.corpus, data_dir)
     longest = sys.maxsize if scale.longest is None else scale.longest
     return short_text(corpus, scale.base, longest, scale.split)
@@ -232,11 +179,11 @@ def run_row(
     Args:
         preset: of :func:`row_preset`, with a seed.
         text: of :func:`scale_text`.
-        folder: of the run. An interrupted run goes on from what it holds.
+        folder: of the run. An interrupted run is resumed.
         progress: show a progress bar; None shows it on a terminal only.
 
     Returns:
-        "perplexity" (a token of the vocabulary, label smoothing left out), "BLEU" and "chrF2" of
+        "perplexity" (per token of the vocabulary, without label smoothing), "BLEU" and "chrF2" of
         the preset's beam with their "signatures", "parameters", "minutes", and the "curve" as
         pairs of step and perplexity; None if the training was interrupted.
 

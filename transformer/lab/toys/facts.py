@@ -1,7 +1,6 @@
-"""Facts to know by heart, and a Transformer without the layer that could store them.
+"""Facts that follow from no rule, and a Transformer without the layer that could store them.
 
-A fact is an answer that follows from no rule: a random symbol for each pair of symbols. Whoever
-answers has to have it stored.
+A fact is a random symbol for each pair of symbols, so a model can answer only from memory.
 
 Paper: section 3.3
 """
@@ -20,11 +19,10 @@ def facts_task(symbols: int, seed: int = 0) -> ToyTask:
     """Make a task with a random answer for each pair: ``symbols ** 2`` facts in all.
 
     Args:
-        symbols: how many different symbols there are.
         seed: of the answers.
 
     Returns:
-        Sources of two symbols, targets of one.
+        A task with sources of two symbols and targets of one.
     """
     answers = np.random.default_rng(seed).integers(0, symbols, (symbols, symbols)) + FIRST_SYMBOL
 
@@ -36,21 +34,18 @@ def facts_task(symbols: int, seed: int = 0) -> ToyTask:
 
 
 class Silence(nn.Module):
-    """A sub-layer that has nothing to say: zeros, whatever comes in."""
+    """A sub-layer that outputs zeros, so that the residual sum around it is its input."""
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
-        """Return zeros, so that the residual sum around it is ``x``."""
+        """Return zeros."""
         return torch.zeros_like(x)
 
 
 class AttentionOnlyTransformer(Transformer):
-    """A Transformer whose feed-forward layers are silent; ``d_ff`` has no meaning in it.
+    """A Transformer whose feed-forward layers output zeros; ``d_ff`` has no effect.
 
-    Residual sums and layer norms stay where they are. A seed draws the same attention weights and
+    Residual sums and layer norms stay in place. A seed draws the same attention weights and
     embeddings as for a :class:`~transformer.model.transformer.Transformer`.
-
-    Args:
-        config: sizes and options.
     """
 
     def __init__(self, config: TransformerConfig):

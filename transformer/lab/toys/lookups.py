@@ -1,8 +1,8 @@
 """A task that needs several look-ups at once, and one layer of attention to solve it.
 
-A table of entries, each a key and a value, lies before the model. A single query names one key for
-each of several slots, and the model has to give the value of each. How many slots it can serve
-says how many places one position can read at the same time.
+The model gets a table of (key, value) entries and a single query that names one key per slot. It
+has to return the value of each key. The number of slots that it can serve shows how many places
+one position can read at the same time.
 
 Paper: section 3.2.2 (with a single attention head, averaging inhibits this)
 """
@@ -13,19 +13,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from transformer.lab.training_loop import optimise
 from transformer.model.attention import MultiHeadAttention
-from transformer.training.progress import progress
 
 
 @dataclass(frozen=True)
 class Lookups:
-    """A task: which values belong to the keys that are asked for?
+    """The task of finding the values of the requested keys.
 
     Args:
-        slots: how many keys a query names, 1 or more; they differ from one another.
-        entries: how many entries a table has, at least ``slots``.
-        keys: how many different keys there are, at least ``entries``.
-        values: how many different values there are.
+        slots: number of keys in a query, at least 1; they differ from one another.
+        entries: number of entries in a table, at least ``slots``.
+        keys: number of different keys, at least ``entries``.
+        values: number of different values.
     """
 
     slots: int
@@ -36,18 +36,10 @@ class Lookups:
     def batch(
         self, size: int, seed: int
     ) -> tuple[Int[Tensor, "B slots"], Int[Tensor, "B entries 2"], Int[Tensor, "B slots"]]:
-        """Draw what is asked, the tables, and the right answers; the same seed draws the same.
-
-        Args:
-            size: number of tables B.
-            seed: of the draw.
-
-        Returns:
-            Keys asked for, tables of (key, value), values to answer.
-        """
+        """Draw requested keys, tables of (key, value), and the right values."""
         generator = torch.Generator().manual_seed(seed)
         order = torch.rand(size, self.keys, generator=generator).argsort(dim=1)
-        keys = order[:, : self.entries]  # a key stands in a table once
+        keys = order[:, : self.entries]  # each key occurs once in a table
         values = torch.randint(self.values, keys.shape, generator=generator)
         places = torch.rand(keys.shape, generator=generator).argsort(dim=1)[:, : self.slots]
         return keys.gather(1, places), torch.stack([keys, values], -1), values.gather(1, places)
@@ -57,7 +49,6 @@ class LookupModel(nn.Module):
     """Embeddings, one multi-head attention, one linear layer: as many parameters for any h.
 
     Args:
-        task: what to solve.
         num_heads: number of heads h.
         d_model: size of the vectors.
         d_k: size of a head's queries and keys; d_model / num_heads if None.
@@ -68,7 +59,7 @@ class LookupModel(nn.Module):
     def __init__(self, task: Lookups, num_heads: int, d_model: int = 64, d_k: int | None = None):
         super().__init__()
         self.task = task
-        # A slot has its own vectors: "key 5 in slot 2" is another question than "in slot 1".
+        # Each slot has its own vectors: "key 5 in slot 2" is another question than "in slot 1".
         self.asked = nn.Embedding(task.slots * task.keys, d_model)
         self.key, self.value = (nn.Embedding(n, d_model) for n in (task.keys, task.values))
         self.attention = MultiHeadAttention(d_model, num_heads, d_k)
@@ -77,57 +68,41 @@ class LookupModel(nn.Module):
         self.register_buffer("offset", torch.arange(task.slots) * task.keys)
 
     def forward(
-        self,
-        asked: Int[Tensor, "B slots"],
-        table: Int[Tensor, "B entries 2"],
-        maps: list[Tensor] | None = None,
+        self, asked: Int[Tensor, "B slots"], table: Int[Tensor, "B entries 2"]
     ) -> Float[Tensor, "B slots values"]:
         """Return the logits of each slot's value.
 
         Args:
-            asked: the keys to look up, one a slot.
+            asked: the keys to look up, one per slot.
             table: entries of (key, value).
-            maps: a list to append the attention weights to, (B, num_heads, 1, entries).
-
-        Paper: section 3.2.2
         """
         query = self.asked(asked + self.offset).sum(dim=1, keepdim=True)  # one vector for all slots
         entries = self.key(table[..., 0]) + self.value(table[..., 1])
-        read = self.attention(query, entries, maps=maps)
+        read = self.attention(query, entries)
         return self.answer(read).unflatten(-1, (self.task.slots, -1)).squeeze(1)
 
 
 def train_lookups(
     model: LookupModel, steps: int = 400, batch_size: int = 128, seed: int = 0, rate: float = 5e-3
 ) -> None:
-    """Train a model in place on fresh tables; the rate falls to zero along a line.
+    """Train a model in place on fresh tables; the learning rate decays linearly to zero.
 
     Args:
         model: the model. Seed its weights before it is made.
-        steps: optimiser steps.
-        batch_size: tables a step.
+        batch_size: tables per step.
         seed: of the tables.
         rate: the first learning rate.
     """
-    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
-    for step in progress(range(steps)):
-        asked, table, right = model.task.batch(batch_size, seed=seed * 1_000_000 + step)
-        for group in optimizer.param_groups:
-            group["lr"] = rate * (1 - step / steps)
-        loss = nn.functional.cross_entropy(model(asked, table).flatten(0, 1), right.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+
+    def loss(step: int) -> Tensor:
+        asked, table, right = model.task.batch(batch_size, seed=seed * 1_000_000 + step - 1)
+        return nn.functional.cross_entropy(model(asked, table).flatten(0, 1), right.flatten())
+
+    optimise(model, loss, steps, lambda step: rate * (1 - (step - 1) / steps))
 
 
 @torch.no_grad()
 def lookup_accuracy(model: LookupModel, size: int = 2000, seed: int = 10**12) -> float:
-    """Return the share of slots that are answered right, on tables that training did not see.
-
-    Args:
-        model: a trained model.
-        size: number of tables.
-        seed: of the tables.
-    """
+    """Return the share of right answers over all slots of ``size`` new tables."""
     asked, table, right = model.task.batch(size, seed)
     return (model(asked, table).argmax(dim=-1) == right).float().mean().item()

@@ -1,8 +1,8 @@
-"""One batch learned by heart, with the model whole or with a bug planted in it.
+"""One batch learned by heart, by a correct model or by one with a planted bug.
 
-A model that cannot learn a handful of pairs by heart is broken. The reverse does not follow, and
-how far it does not is what the planted bugs measure. All of them leave a program that runs without
-an error; most have stood in published code.
+A model that cannot memorise a handful of pairs is broken. The reverse does not follow, and the
+planted bugs measure how far it does not. Each of them leaves a program that runs without an
+error; most have occurred in published code.
 """
 
 from collections.abc import Callable
@@ -10,30 +10,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
 from transformer.data.batching import Batch
 from transformer.lab.toys.peeking import PeekingTransformer
 from transformer.lab.toys.properties import Shift, shift_right
+from transformer.lab.training_loop import optimise
 from transformer.model.config import TransformerConfig
 from transformer.model.positional import NoPositions
 from transformer.model.transformer import Transformer
 from transformer.training.loss import TranslationLoss
-from transformer.training.progress import progress
 
 
 @dataclass(frozen=True)
 class Bug:
-    """A change that makes a right model wrong.
+    """A change that makes a correct model wrong.
 
     Args:
-        name: what is wrong, in words.
+        name: a description of the bug.
         changes: fields of the configuration.
-        plant: changes the model once it is made.
-        future: how many positions ahead the decoder sees.
-        shifted: feed the decoder the labels one position late, as it should be.
+        plant: a function that changes the finished model.
+        future: number of later positions that the decoder can see.
+        shifted: whether the decoder's input is shifted by one position, as it should be.
     """
 
     name: str
@@ -43,24 +42,14 @@ class Bug:
     shifted: bool = True
 
     def make(self, config: TransformerConfig) -> Transformer:
-        """Draw a model and plant the bug in it.
-
-        Args:
-            config: of the right model.
-        """
+        """Make a model with this bug from the configuration of the correct one."""
         config = TransformerConfig.from_dict(config.to_dict() | self.changes)
         model = PeekingTransformer(config, self.future) if self.future else Transformer(config)
         self.plant(model)
         return model
 
     def shift(self, labels: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
-        """Make the decoder's input from the labels.
-
-        Args:
-            labels: the tokens to predict.
-
-        Paper: section 3.1
-        """
+        """Make the decoder's input from the labels."""
         return shift_right(labels) if self.shifted else labels
 
 
@@ -70,7 +59,7 @@ def _take_positions_out(model: Transformer) -> None:
 
 def _cut_the_source_off(model: Transformer) -> None:
     for layer in model.decoder:
-        for parameter in layer.cross_attention.out_projection.parameters():
+        for parameter in layer.cross_attention.output_projection.parameters():
             nn.init.zeros_(parameter).requires_grad_(False)
 
 
@@ -95,7 +84,7 @@ BUGS = (
     Bug("no causal mask", future=10_000),
     Bug("decodes at position 0", plant=_decode_at_position_0),
     Bug("no positions", plant=_take_positions_out),
-    # The last id of the vocabulary: put one there that the data does not use.
+    # The last id of the vocabulary; the data must not use it.
     Bug("wrong id for padding", changes=dict(pad_id=15)),
     Bug("scores not divided", changes=dict(attention_scale=1.0)),
     Bug("embeddings not scaled", plant=_leave_embeddings_small),
@@ -110,32 +99,22 @@ def memorise(
     rate: float = 5e-3,
     shift: Shift = shift_right,
 ) -> np.ndarray:
-    """Train on one and the same batch, and return the losses, in nats a token.
+    """Train on a single batch over and over, and return the losses.
 
     Args:
         model: trained in place, and left in evaluation mode.
         batch: the pairs to learn.
-        steps: optimiser steps.
         rate: the constant learning rate.
         shift: makes the decoder's input from the labels.
 
     Returns:
-        The loss of each step, of shape (steps,).
+        The loss of each step in nats per token, of shape (steps,).
     """
     objective = TranslationLoss(model, epsilon=0.0)
-    optimizer = torch.optim.Adam(
-        model.parameters(), lr=rate, betas=(0.9, 0.98), eps=1e-9, fused=True
-    )
     target_input = shift(batch.labels)
     tokens = (batch.labels != model.config.pad_id).sum()
-    model.train()
-    losses = []
-    for _ in progress(range(steps)):
-        total, _ = objective(batch.source, target_input, batch.labels)
-        loss = total / tokens
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    model.eval()
-    return np.array(losses)
+
+    def loss(step: int) -> Tensor:
+        return objective(batch.source, target_input, batch.labels)[0] / tokens
+
+    return np.array(optimise(model, loss, steps, lambda step: rate))

@@ -1,6 +1,6 @@
-"""What must hold of a whole model, each as one number that is 0 where it holds.
+"""Properties of a correct model, each measured as one number that is 0 where it holds.
 
-None of them needs a second implementation to compare with, nor a trained model.
+None of them needs a second implementation or a trained model.
 
 Paper: sections 3.1 and 3.5
 """
@@ -20,10 +20,6 @@ Shift = Callable[[Int[Tensor, "B T"]], Int[Tensor, "B T"]]
 def shift_right(labels: Int[Tensor, "B T"], bos_id: int = 1) -> Int[Tensor, "B T"]:
     """Make the decoder's input: ``bos_id`` first, then every label but the last.
 
-    Args:
-        labels: the tokens to predict.
-        bos_id: id that begins a decoder input.
-
     Paper: section 3.1 (the output embeddings are offset by one position)
     """
     return torch.cat([torch.full_like(labels[:, :1], bos_id), labels[:, :-1]], dim=1)
@@ -31,18 +27,18 @@ def shift_right(labels: Int[Tensor, "B T"], bos_id: int = 1) -> Int[Tensor, "B T
 
 @torch.no_grad()
 def leak_gap(model: Transformer, batch: Batch, shift: Shift = shift_right) -> float:
-    """Change label i, and see how much the logits at positions 0..i change.
+    """Change label i, and measure how much the logits at positions 0..i change.
 
-    The labels are changed, not the decoder's input, so that a wrong offset shows as well as a
+    The labels are changed rather than the decoder's input, so a wrong offset shows as well as a
     wrong mask.
 
     Args:
         model: in evaluation mode.
-        batch: pairs; from each sentence one label after another is changed, in all at once.
+        batch: pairs; the labels are changed one position at a time, in all pairs at once.
         shift: makes the decoder's input from the labels, as training does.
 
     Returns:
-        The largest change: 0 where no prediction depends on what it is to predict.
+        The largest change: 0 if no prediction depends on its own label.
 
     Paper: section 3.1 (predictions for position i depend only on known outputs before i)
     """
@@ -61,13 +57,12 @@ def leak_gap(model: Transformer, batch: Batch, shift: Shift = shift_right) -> fl
 
 @torch.no_grad()
 def padding_gap(model: Transformer, batch: Batch, extra: int = 3, pad_id: int = 0) -> float:
-    """Append padding to sources and targets, and see how much the logits change.
+    """Append padding to sources and targets, and measure how much the logits change.
 
     Args:
         model: in evaluation mode.
-        batch: pairs.
-        extra: positions of padding to append.
-        pad_id: the id that the data is padded with, whatever the model was told.
+        extra: number of padding positions to append.
+        pad_id: the padding id of the data, which may differ from the model's.
 
     Returns:
         The largest change at a real target position.
@@ -82,14 +77,10 @@ def padding_gap(model: Transformer, batch: Batch, extra: int = 3, pad_id: int = 
 
 @torch.no_grad()
 def order_gap(model: Transformer, batch: Batch) -> float:
-    """Reverse the real tokens of each source, and see how much the logits change.
-
-    Args:
-        model: in evaluation mode.
-        batch: pairs.
+    """Reverse the real tokens of each source, and measure how much the logits change.
 
     Returns:
-        The largest change. Here 0 is the bad sign: the model does not see the order.
+        The largest change. Here 0 is the failure: the model is blind to the order.
 
     Paper: section 3.5
     """
@@ -105,12 +96,8 @@ def order_gap(model: Transformer, batch: Batch) -> float:
 def cache_gap(model: Transformer, batch: Batch) -> float:
     """Decode the targets one token at a time, and compare with all positions at once.
 
-    Args:
-        model: in evaluation mode.
-        batch: pairs.
-
     Returns:
-        The largest difference between the two at a real target position.
+        The largest difference at a real target position.
 
     Paper: section 3.1 (auto-regressive generation)
     """

@@ -1,7 +1,7 @@
-"""Toy tasks: sequences of symbols to reverse, copy or sort, small enough to learn in seconds.
+"""Toy tasks: sequences of symbols to reverse or rearrange, small enough to learn in seconds.
 
-They have right answers, so that a model can be said to solve them, and no words, so that nothing
-is learned but what the architecture can do.
+They have right answers, so a model either solves them or not, and they have no words, so they
+test the architecture alone.
 """
 
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from transformer.data.batching import Batch
 from transformer.inference.decoding import greedy_search
-from transformer.inference.stepwise import StepwiseModel
+from transformer.lab.training_loop import optimise
+from transformer.model.base import TranslationModel
 from transformer.model.config import TransformerConfig
-from transformer.model.interface import TranslationModel
 from transformer.training.loss import TranslationLoss
-from transformer.training.progress import progress
 from transformer.training.schedule import learning_rate
 
 PAD, BOS, EOS = 0, 1, 2
@@ -28,8 +28,8 @@ class ToyTask:
     """A rule from one sequence of symbols to another.
 
     Args:
-        rule: takes the symbols of one source, an integer array, and returns those of its target.
-        symbols: how many different symbols there are; their ids start at 3.
+        rule: maps the symbols of one source, an integer array, to those of its target.
+        symbols: number of different symbols; their ids start at 3.
         shortest: least number of symbols in a source.
         longest: largest number of symbols in a source.
     """
@@ -41,15 +41,13 @@ class ToyTask:
 
     @property
     def vocab_size(self) -> int:
-        """Number of ids, that is the symbols, padding, begin and end."""
+        """Number of ids: the symbols, padding, BOS and EOS."""
         return FIRST_SYMBOL + self.symbols
 
     def batch(self, size: int, seed: int, length: int | None = None) -> Batch:
         """Draw ``size`` pairs; the same seed draws the same pairs.
 
         Args:
-            size: number of pairs.
-            seed: of the draw.
             length: of every source; random between ``shortest`` and ``longest`` if None.
         """
         random = np.random.default_rng(seed)
@@ -72,17 +70,10 @@ class ToyTask:
 
 
 REVERSE = ToyTask(lambda symbols: symbols[::-1])
-COPY = ToyTask(lambda symbols: symbols)
-SORT = ToyTask(np.sort)
 
 
 def toy_config(task: ToyTask, **changes: object) -> TransformerConfig:
-    """Make a configuration that learns a toy task in seconds: 1 layer, d_model 64, 4 heads.
-
-    Args:
-        task: its vocabulary is the model's.
-        changes: fields to set otherwise.
-    """
+    """Make a configuration that learns a toy task in seconds: 1 layer, d_model 64, 4 heads."""
     small = dict(d_model=64, d_ff=128, num_heads=4, num_layers=1, dropout=0.0)
     return TransformerConfig.from_dict(dict(vocab_size=task.vocab_size) | small | changes)
 
@@ -97,68 +88,54 @@ def train_toy(
     warmup_steps: int = 100,
     epsilon: float = 0.0,
 ) -> np.ndarray:
-    """Train a model on fresh pairs and return the losses, in nats a token.
+    """Train a model on fresh pairs and return the losses.
 
     Args:
         model: trained in place, and left in evaluation mode.
-        task: where pairs come from; no pair is drawn twice on purpose.
-        steps: optimiser steps.
-        batch_size: pairs a step.
+        task: the source of the pairs; every step draws new ones.
+        batch_size: pairs per step.
         seed: of the pairs. Seed the weights before the model is made.
-        rate: a constant learning rate, or a function of the step, counted from 1; None takes
+        rate: a constant learning rate, or a function of the step, counted from 1; None for
             Eq. (3).
-        warmup_steps: of Eq. (3).
-        epsilon: label smoothing.
 
     Returns:
-        The loss of each step, of shape (steps,).
+        The loss of each step in nats per token, of shape (steps,).
 
     Paper: section 5
     """
     objective = TranslationLoss(model, epsilon)
-    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
-    model.train()
-    losses = []
-    for step in progress(range(1, steps + 1)):
+
+    def loss(step: int) -> Tensor:
         batch = task.batch(batch_size, seed=seed * 1_000_000 + step)
-        if rate is None:
-            now = learning_rate(step, model.config.d_model, warmup_steps)
-        else:
-            now = rate(step) if callable(rate) else rate
-        for group in optimizer.param_groups:
-            group["lr"] = now
         total, _ = objective(batch.source, batch.target_input, batch.labels)
-        loss = total / batch.num_target_tokens
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    model.eval()
-    return np.array(losses)
+        return total / batch.num_target_tokens
+
+    def schedule(step: int) -> float:
+        if rate is None:
+            return learning_rate(step, model.config.d_model, warmup_steps)
+        return rate(step) if callable(rate) else rate
+
+    return np.array(optimise(model, loss, steps, schedule))
 
 
 def exact_match(
-    model: StepwiseModel, task: ToyTask, size: int = 200, seed: int = -1, length: int | None = None
+    model: TranslationModel,
+    task: ToyTask,
+    size: int = 200,
+    seed: int = -1,
+    length: int | None = None,
 ) -> float:
     """Return the share of new sources whose greedy translation is right in every symbol.
 
     Args:
-        model: the model.
-        task: where sources come from.
-        size: number of sources.
-        seed: of the sources; negative ones are never used in training.
+        seed: of the sources; negative seeds are never used in training.
         length: of every source; random if None.
     """
     return recited(model, task.batch(size, seed=10**12 - seed, length=length))
 
 
-def recited(model: StepwiseModel, batch: Batch) -> float:
-    """Return the share of a batch's sources whose greedy translation is the batch's own.
-
-    Args:
-        model: the model.
-        batch: the pairs.
-    """
+def recited(model: TranslationModel, batch: Batch) -> float:
+    """Return the share of a batch's sources whose greedy translation equals the target."""
     hypotheses = greedy_search(model, batch.source, batch.labels.size(1) + 5)
     right = sum(
         found.tokens == [token for token in labels.tolist() if token not in (PAD, EOS)]
@@ -171,16 +148,7 @@ def recited(model: StepwiseModel, batch: Batch) -> float:
 def teacher_forced_accuracy(
     model: TranslationModel, task: ToyTask, size: int = 200, seed: int = -1
 ) -> float:
-    """Return the share of target tokens that are guessed right, given the true ones before.
-
-    Args:
-        model: a model that maps (source, target) to logits.
-        task: where pairs come from.
-        size: number of pairs.
-        seed: of the pairs; negative ones are never used in training.
-
-    Paper: section 3.1
-    """
+    """Return the share of target tokens that are predicted correctly under teacher forcing."""
     batch = task.batch(size, seed=10**12 - seed)
     guess = model(batch.source, batch.target_input).argmax(dim=-1)
     real = batch.labels != PAD

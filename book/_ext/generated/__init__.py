@@ -1,0 +1,68 @@
+"""Sphinx extension: fill in the tables that the book draws from records, notebooks and docstrings.
+
+``<!-- filled: NAME -->`` in a page of :data:`PAGES` is replaced by the text of that name, and
+``<!-- modules: PACKAGE FIRST ... -->`` by the API entries of a package's modules, the named ones
+first. Sphinx reads a page again when a file changes from which its text is made.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from generated import api, claims, exercises, measured, paper_index, results
+
+ROOT = Path(__file__).resolve().parents[3]
+_LAB, _CHAPTERS = "transformer/lab", "notebooks/[0-9]*.ipynb"
+
+#: For each page the function that makes its texts by name, and the files that these come from.
+PAGES: Mapping[str, tuple[Callable[[], Mapping[str, str]], tuple[str, ...]]] = {
+    "book/claims": (partial(claims.texts, ROOT), ("book/claims.yml", _CHAPTERS)),
+    "book/departures": (measured.departures, (f"{_LAB}/recipe/*.json",)),
+    "book/exercises": (partial(exercises.texts, ROOT), ("_toc.yml", _CHAPTERS)),
+    "book/paper_index": (
+        partial(paper_index.texts, ROOT),
+        ("book/paper.yml", _CHAPTERS, "transformer/**/*.py"),
+    ),
+    "book/results": (
+        results.texts,
+        (f"{_LAB}/table_2/**/*.json", f"{_LAB}/table_2/*.py", "transformer/recipes/*.py"),
+    ),
+    "book/scale": (measured.scale, (f"{_LAB}/speed/scale.*", "transformer/recipes/*.py")),
+    "book/speed": (measured.speed, (f"{_LAB}/speed/**/*.json",)),
+}
+FILLED = re.compile(r"<!-- filled: (\S+) -->")
+_MODULES = re.compile(r"<!-- modules: (.+?) -->")
+
+
+def fill(page: str, text: str) -> str:
+    """Fill in the placeholders of a page.
+
+    Args:
+        page: its name without a suffix, such as "book/claims".
+        text: in Markdown.
+
+    Raises:
+        KeyError: if a placeholder names a text that does not exist.
+    """
+    if page in PAGES:
+        texts = PAGES[page][0]()
+        text = FILLED.sub(lambda found: texts[found[1]], text)
+    return _MODULES.sub(lambda found: api.entries(ROOT, *found[1].split()), text)
+
+
+def _on_read(app: Sphinx, page: str, source: list[str]) -> None:
+    source[0] = fill(page, source[0])
+    for pattern in PAGES[page][1] if page in PAGES else ():
+        for path in ROOT.glob(pattern):
+            app.env.note_dependency(str(path))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.connect("source-read", _on_read)
+    app.connect("autodoc-process-docstring", api.shorten, priority=100)  # before napoleon
+    app.connect("autodoc-process-docstring", api.keep_colons, priority=900)  # after it
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,80 @@
+"""The API reference: which modules there are, and the directives that document them."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+_ENTRY = """## `{0}`
+
+```{{eval-rst}}
+.. automodule:: {0}
+   :members:
+   :ignore-module-all:
+```
+"""
+
+
+def modules(root: Path, package: str = "transformer") -> list[tuple[str, ast.Module]]:
+    """Read the modules of a package that define something public with a docstring, by name.
+
+    Raises:
+        FileNotFoundError: if there is no such package.
+    """
+    folder = root.joinpath(*package.split("."))
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no package {package}")
+    found = []
+    for path in folder.rglob("*.py"):
+        name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+        parts = name.split(".")
+        # The command line explains itself, and so do the scripts of the lab.
+        is_script = parts[1:2] == ["lab"] and parts[-1].partition("_")[0] in ("record", "bench")
+        if any(part.startswith("_") for part in parts) or parts[1:2] == ["cli"] or is_script:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if any(documented(tree.body)):
+            found.append((name, tree))
+    return sorted(found, key=lambda item: item[0])
+
+
+def documented(body: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef]:
+    """Find the public classes and functions with a docstring among some statements."""
+    for node in body:
+        named = isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name[0] != "_"
+        if named and ast.get_docstring(node):
+            yield node
+
+
+def entries(root: Path, package: str, *first: str) -> str:
+    """Write an entry for each module of a package.
+
+    Args:
+        root: of the repository.
+        package: full name.
+        first: names of modules within the package that come before the others.
+
+    Raises:
+        ValueError: if the package has no module of such a name.
+    """
+    names = [name for name, _ in modules(root, package)]
+    ahead = [f"{package}.{name}" for name in first]
+    if missing := set(ahead) - set(names):
+        raise ValueError(f"{package} has no documented {', '.join(sorted(missing))}")
+    rest = [name for name in names if name not in ahead]
+    return "\n".join(_ENTRY.format(name) for name in [*ahead, *rest])
+
+
+def shorten(app: object, what: str, name: str, thing: object, options: object, lines: list) -> None:
+    """Keep the first paragraph of the docstrings of the book's half."""
+    if name.startswith(("transformer.book.", "transformer.lab.")) and "" in lines:
+        del lines[lines.index("") :]
+
+
+def keep_colons(
+    app: object, what: str, name: str, thing: object, options: object, lines: list
+) -> None:
+    """Undo napoleon's reading of "Tag: ..." in the docstring of an attribute as its type."""
+    kinds = [line for line in lines if line.startswith(":type: ")]
+    if what in ("attribute", "data", "property") and kinds:
+        lines.remove(kinds[0])
+        lines[0] = f"{kinds[0].removeprefix(':type: ')}: {lines[0]}"

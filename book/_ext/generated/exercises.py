@@ -1,0 +1,154 @@
+"""All exercises of the book, by part and difficulty.
+
+Title, question and kind of answer are read from the chapters; the difficulty is a judgement.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from transformer.book.tables import Table
+
+#: A letter per exercise, in the chapter's order; easy, medium or hard.
+LEVELS = {
+    "01": "emmm", "02": "ememh", "03": "emem", "04": "ehmeh", "05": "mmmhm", "06": "eemmm",
+    "07": "eemh", "08": "emmhe", "09": "eemmm", "10": "eeemh", "11": "emhm", "12": "eemmm",
+    "13": "emhmm", "14": "mhme", "15": "hmmm", "16": "ehmme", "17": "emem", "18": "mmmh",
+    "19": "mhe", "20": "eeemh", "21": "eemmh", "22": "memh", "23": "meem", "24": "memh",
+}  # fmt: skip
+_OF_LETTER = {"e": "easy", "m": "medium", "h": "hard"}
+
+_HEAD = re.compile(r"^\*\*(\d+)\. (.+?)\*\*(.*?)(?=^\*\*\d+\. |\Z)", re.M | re.S)
+# The end of a sentence, which "Eq." is not.
+_END = re.compile(r"(?<=[.?!])(?<!Eq\.)\s+(?=[A-Z*`$(\"])")
+# Sentences that ask, the surest sign first.
+_ASKS = (
+    re.compile(r"\**(Write|Compute|Predict|Judge)\b"),
+    re.compile(r".*\?$"),
+    re.compile(r"(Give|Make|Turn|Change|Train|Cut|Rank|Use|Set|Do|Return|Put)\b"),
+)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """An exercise as its chapter states it.
+
+    Args:
+        chapter: two digits.
+        number: from 1.
+        title: without its number.
+        question: the text up to the sentence that asks.
+        kind: what the reader gives: "code", "a number", "a prediction" or "your own experiment".
+    """
+
+    chapter: str
+    number: int
+    title: str
+    question: str
+    kind: str
+
+    @property
+    def level(self) -> str:
+        """Difficulty: easy, medium or hard.
+
+        Raises:
+            LookupError: if :data:`LEVELS` does not have it.
+        """
+        letters = LEVELS.get(self.chapter, "")
+        if self.number > len(letters):
+            raise LookupError(f"exercise {self.number} of chapter {self.chapter} has no level")
+        return _OF_LETTER[letters[self.number - 1]]
+
+
+def exercises_of(notebook: Path) -> list[Exercise]:
+    """Read the exercises below the heading "Exercises" of a chapter, in its order."""
+    found: list[tuple[re.Match[str], list[str]]] = []
+    inside = False
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"]) + "\n"
+        if cell["cell_type"] == "markdown":
+            if not inside:
+                inside, text = "## Exercises\n" in text, text.partition("## Exercises\n")[2]
+            text, *ended = re.split(r"^## ", text, maxsplit=1, flags=re.M)
+            if inside:
+                found += [(match, []) for match in _HEAD.finditer(text)]
+                if ended:
+                    break
+        elif found and "solution" not in cell["metadata"].get("tags", []):
+            found[-1][1].append(text)
+    return [
+        Exercise(
+            notebook.name[:2],
+            int(match[1]),
+            match[2].rstrip("."),
+            _asked(match[2], match[3]),
+            _kind(match[0], "\n".join(codes)),
+        )
+        for match, codes in found
+    ]
+
+
+def _asked(title: str, text: str, room: int = 280) -> str:
+    """Return the text up to the sentence that asks, or that sentence if there is no room."""
+    # A title without a full stop is the beginning of the first sentence.
+    whole = text if title[-1] in ".?" else title + text
+    paragraph = " ".join(whole.strip().split("\n\n")[0].split())
+    paragraph = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)  # relative links would break
+    sentences = _END.split(paragraph)
+    asks = next((i for sign in _ASKS for i, said in enumerate(sentences) if sign.match(said)), 0)
+    upto = " ".join(sentences[: asks + 1])
+    return upto if len(upto) <= room else sentences[asks]
+
+
+def _kind(text: str, code: str) -> str:
+    if "no check" in text or "open end" in text or "check" not in code:
+        return "your own experiment"
+    if "# your code" in code or "return ..." in code:
+        return "code"
+    return "a prediction" if re.search(r"\.\.\.\s*#.*(string|True|truth)", code) else "a number"
+
+
+def texts(root: Path) -> dict[str, str]:
+    """Make the texts of the page: the number of exercises, of each level, and the tables.
+
+    Args:
+        root: of the repository.
+
+    Raises:
+        LookupError: if an exercise has no level.
+    """
+    sections, total = [], {"easy": 0, "medium": 0, "hard": 0}
+    for part, notebooks in _parts(root).items():
+        sections.append(f"## {part}\n")
+        exercises = [(path, exercise) for path in notebooks for exercise in exercises_of(path)]
+        for level in total:
+            rows = [_row(path, each) for path, each in exercises if each.level == level]
+            total[level] += len(rows)
+            if rows:
+                table = Table(["Exercise", "Question", "You give"], rows).markdown()
+                sections.append(f"### {part}: {level}\n\n{table}")
+    counts = {level: str(count) for level, count in total.items()}
+    return counts | {"number": str(sum(total.values())), "exercises": "\n".join(sections)}
+
+
+def _parts(root: Path) -> dict[str, Sequence[Path]]:
+    """The notebooks of each part of the book that has any, by the part's title."""
+    contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    parts = {
+        part["caption"]: [
+            root / f"{chapter['file']}.ipynb"
+            for chapter in part["chapters"]
+            if chapter["file"].startswith("notebooks/")
+        ]
+        for part in contents["parts"]
+    }
+    return {title: notebooks for title, notebooks in parts.items() if notebooks}
+
+
+def _row(path: Path, exercise: Exercise) -> tuple[str, str, str]:
+    label = f"{int(exercise.chapter)}.{exercise.number} {exercise.title}"
+    return f"[{label}](../notebooks/{path.name}#exercises)", exercise.question, exercise.kind

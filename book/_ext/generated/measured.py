@@ -1,0 +1,198 @@
+"""The pages on departures, scale and speed: prose by hand, figures from records."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from transformer.book.tables import Table, significant
+from transformer.lab.recipe.choices import Effect, recorded_effects
+from transformer.lab.speed import scale as sizes
+from transformer.lab.speed.comparison import RECORD, STEP_TIME, Row, speed_table
+from transformer.lab.speed.step_time import KINDS, StepTime
+from transformer.lab.speed.throughput import MEASUREMENTS
+from transformer.lab.table_2.recorded import recorded_runs
+from transformer.recipes.estimate import duration, hardware_flops, size
+from transformer.recipes.presets import get_preset
+from transformer.recipes.record import read_record
+
+_EXPORT = RECORD.with_name("export.json")
+
+
+def departures() -> dict[str, str]:
+    """Say in a few words what each choice of chapter 21 changed, by its name."""
+    return {name: describe_effect(effect) for name, effect in recorded_effects().items()}
+
+
+def describe_effect(effect: Effect) -> str:
+    """Give the mean gain in nats and in BLEU, each with its range over the seeds, and a verdict."""
+
+    def spread(gains: tuple[float, ...], digits: int, unit: str) -> str:
+        mean, low, high = (
+            f"{number:+.{digits}f}" for number in (sum(gains) / len(gains), min(gains), max(gains))
+        )
+        return f"{mean} {unit} ({low} to {high})"
+
+    gains = f"{spread(effect.nats, 2, 'nats')}, {spread(effect.bleu, 1, 'BLEU')}"
+    return f"{gains}: [{effect.verdict}](../notebooks/21_left_out.ipynb)"
+
+
+def scale() -> dict[str, str]:
+    """Compute the figures of the page on scale, by name."""
+    record = read_record(sizes.RECORD)
+    runs = [
+        [
+            run.what,
+            _number(run.target_tokens),
+            f"{run.flops:.1e}",
+            *(duration(run.seconds(*gpu)) for gpu in (("A100",), ("H100",), ("H100", 8))),
+        ]
+        for run in sizes.planned_runs()
+    ]
+    text = [
+        [
+            _number(pairs),
+            size(found.text_bytes),
+            size(found.cache_bytes),
+            duration(found.prepare_seconds),
+            size(found.plan_bytes),
+            _seconds(found.start_seconds),
+        ]
+        for pairs in (4.5e6, 36e6, 1e9)
+        for found in [sizes.planned_text(pairs, record)]
+    ]
+    memory = [
+        [preset.name, f"{count:,}", size(alone), size(sizes.memory(preset, 8)[1]), size(whole)]
+        for preset in (get_preset("wmt14-base"), get_preset("wmt14-big"), sizes.large_preset())
+        for count, alone, whole in [sizes.memory(preset)]
+    ]
+    measured = [
+        [label, *(show(found) for found in record["pairs"].values())]
+        for label, show in _MEASURED.items()
+    ]
+    head = ["", *(f"{_number(int(pairs))} pairs" for pairs in record["pairs"])]
+    return {
+        "runs": Table(
+            ["Run", "Target tokens", "Operations", "One A100", "One H100", "Eight H100"], runs
+        ).markdown(),
+        "text": Table(
+            ["Pairs", "Text", "Token cache", "Prepared once", "Plan", "Start"], text
+        ).markdown(),
+        "memory": Table(
+            ["Model", "Parameters", "One GPU", "Each of eight, shared out", "Whole state"], memory
+        ).markdown(),
+        "measured": Table(head, measured).markdown(),
+        "machine": record["environment"]["hardware"]["cpu"],
+        "utilisation": f"{sizes.UTILISATION:.0%}",
+        "sentence": str(sizes.SENTENCE),
+        "paper-share": f"{sizes.planned_runs()[0].flops / hardware_flops(12):.0%}",
+    }
+
+
+_MEASURED: dict[str, Callable[[Any], str]] = {
+    "Text": lambda found: size(found["text_bytes"]),
+    "Tokens, both sides": lambda found: _number(
+        found["encode"]["source_tokens"] + found["encode"]["target_tokens"]
+    ),
+    "Token cache": lambda found: size(found["cache_bytes"]),
+    "Learn 37,000 tokens, once": lambda found: _seconds(found["learn"]["cpu_seconds"]),
+    "Encode, once": lambda found: _seconds(found["encode"]["cpu_seconds"]),
+    "Memory while encoding": lambda found: _memory(found["encode"]),
+    "Start again, to the first batch": lambda found: _seconds(found["start_again"]["cpu_seconds"]),
+    "Memory then, mapped files included": lambda found: _memory(found["start_again"]),
+}
+
+
+def _memory(stage: Mapping[str, Any]) -> str:
+    return size(stage["peak_bytes"] - stage["idle_bytes"])
+
+
+def _number(count: float) -> str:
+    for unit, name in ((1e9, "billion"), (1e6, "million")):
+        if count >= unit:
+            return f"{count / unit:,.3g} {name}"
+    return f"{count:,.0f}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} seconds" if seconds < 10 else duration(seconds)
+
+
+def speed(measurements: Path = MEASUREMENTS) -> dict[str, str]:
+    """Make the tables of the speed page.
+
+    Args:
+        measurements: folder of the measurements on GPUs.
+
+    Returns:
+        The table of each comparison by its name, and "machine", "export", "step" and "gpu".
+    """
+    record, export, steps = (
+        json.loads(path.read_text(encoding="utf-8")) for path in (RECORD, _EXPORT, STEP_TIME)
+    )
+    parts = {name: StepTime(**found) for name, found in steps["sizes"].items()}
+    tables = {
+        name: f"**{found['title']}**\n\n"
+        + speed_table(found["unit"], [Row(**row) for row in found["rows"]]).markdown()
+        for name, found in record["tables"].items()
+    }
+    return tables | {
+        "machine": _machine(record),
+        "export": _export(export).markdown(),
+        "step": f"{step_table(parts).markdown()}\n{_machine(steps)}",
+        "gpu": _on_gpus(measurements),
+    }
+
+
+def step_table(steps: Mapping[str, StepTime]) -> Table:
+    """Make the table of where the time of a training step goes, a column for each measurement."""
+    rows = []
+    for kind in KINDS:
+        shares = [step.shares.get(kind, 0.0) for step in steps.values()]
+        if any(shares):
+            rows.append([kind, *(f"{share:.1%}" for share in shares)])
+    seconds = [f"{significant(step.seconds_per_step, 3)}" for step in steps.values()]
+    rates = [step.target_tokens_per_step / step.seconds_per_step for step in steps.values()]
+    rows.append(["seconds per step", *seconds])
+    rows.append(["target tokens per second", *(significant(rate, 3) for rate in rates)])
+    return Table(["of a step", *steps], rows)
+
+
+def _machine(record: Mapping[str, Any]) -> str:
+    environment = record["environment"]
+    hardware, libraries = environment["hardware"], environment["libraries"]
+    return (
+        f"{hardware['cpu']}, {hardware['cores']} cores; Python {environment['python']}, "
+        f"PyTorch {libraries['torch']}; code {environment['code']}; `{record['command']}`."
+    )
+
+
+def _on_gpus(measurements: Path) -> str:
+    """Tables of the speed of the recipes on GPUs, and of where the time of their steps goes."""
+    found = {
+        name.removesuffix("-throughput"): record
+        for name, record in recorded_runs(measurements).items()
+        if record.get("kind") == "throughput" and not record["device"].startswith("cpu")
+    }
+    if not found:
+        return "Nothing on this page was measured on a GPU yet."
+    header = ["recipe", "GPU", "precision", "target tokens per second", "of the peak rate"]
+    rows = []
+    for name, record in found.items():
+        rate, share = record["target_tokens_per_second"], record["utilisation"]
+        used = "" if share is None else f"{share:.0%}"
+        rows.append([name, record["device"], record["precision"], significant(rate, 3), used])
+    parts = {name: StepTime(**r["step_time"]) for name, r in found.items() if "step_time" in r}
+    tables = [Table(header, rows)] + ([step_table(parts)] if parts else [])
+    return "\n".join(table.markdown() for table in tables)
+
+
+def _export(record: Mapping[str, Any]) -> Table:
+    """BLEU of the exported model by search, and how many translations stayed the same."""
+    header = ["search", "BLEU here", "float32 there", "int8 there", f"of {record['pairs']} as here"]
+    rows = []
+    for search, found in record["searches"].items():
+        scores = [f"{found[kind]['bleu']:.2f}" for kind in ("ours", "float32", "int8")]
+        equal = f"float32 {found['float32']['equal']}, int8 {found['int8']['equal']}"
+        rows.append([search, *scores, equal])
+    return Table(header, rows)

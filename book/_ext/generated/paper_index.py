@@ -1,0 +1,316 @@
+"""The index of paper and code, both ways.
+
+The place of a public name is the text behind ``Paper:`` in its docstring; the places of a chapter
+are in the table that ends it. ``book/paper.yml`` lists the places of the paper.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from generated import api
+from generated.claims import chapters, stored_rows
+
+#: Packages that compute; the others compare, measure and show.
+DEFINING = ("model", "fast", "data", "training", "inference")
+_PACKAGES = {
+    "model": "Model",
+    "fast": "The same model, faster",
+    "data": "Data",
+    "training": "Training",
+    "inference": "Inference",
+    "baselines": "Baselines",
+    "recipes": "Recipes",
+    "interop": "Exchange of weights",
+    "book": "The book",
+    "lab": "Experiments",
+}
+#: The place of what belongs to the paper as a whole.
+WHOLE = "all sections"
+
+_NUMBER = r"\d(?:\.\d){0,2}"
+_AND = r"(?:\s*,\s*|\s+and\s+|\s+to\s+)"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A section of the paper, or an equation, table, figure or footnote in one.
+
+    Args:
+        key: such as "3.2.1", "Eq. (1)", "Table 3", "Figure 1", "footnote 4".
+        title: heading of the section, or what the other kinds show.
+        says: content of a section, in one sentence.
+        section: the section that another kind of place belongs to.
+        names: public names that belong here although their docstrings do not say so.
+        chapters: notebooks that treat it although their tables do not say so.
+    """
+
+    key: str
+    title: str
+    says: str = ""
+    section: str = ""
+    names: Sequence[str] = ()
+    chapters: Sequence[str] = ()
+
+    @property
+    def anchor(self) -> str:
+        """Target of a link to the place, or to the section that it is in."""
+        return "paper-" + re.sub(r"\W+", "-", (self.section or self.key).lower()).strip("-")
+
+
+PLACES = {
+    place["key"]: Place(**place)
+    for place in yaml.safe_load((Path(__file__).parents[2] / "paper.yml").read_text("utf-8"))
+}
+
+
+@dataclass(frozen=True)
+class Name:
+    """A public class, function, method or property.
+
+    Args:
+        module: such as "transformer.model.masks".
+        name: within the module, such as "Transformer.encode".
+        places: keys of :data:`PLACES`, or :data:`WHOLE` alone; none if it is not in the paper.
+        is_property: whether the page of the source has no anchor for it.
+    """
+
+    module: str
+    name: str
+    places: tuple[str, ...]
+    is_property: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """Name of its entry in the API reference."""
+        return f"{self.module}.{self.name}"
+
+    @property
+    def package(self) -> str:
+        """Package below ``transformer``."""
+        return self.module.split(".")[1]
+
+    def entry(self, with_module: bool = False) -> str:
+        """Link to the entry in the API reference."""
+        shown = f"{self.module.rpartition('.')[2]}.{self.name}" if with_module else self.name
+        return f"{{py:obj}}`{shown} <{self.full_name}>`"
+
+    def source(self) -> str:
+        """Link to the lines of code, in HTML because the page does not exist yet."""
+        anchor = self.name.rpartition(".")[0] if self.is_property else self.name
+        return f'<a href="../_modules/{self.module.replace(".", "/")}.html#{anchor}">source</a>'
+
+
+def public_names(root: Path) -> list[Name]:
+    """Read all public names with a docstring, by package and in the order of the files.
+
+    Raises:
+        ValueError: if a docstring names a place that the paper does not have.
+    """
+    found = []
+    for module, tree in api.modules(root):
+        for node in api.documented(tree.body):
+            found.append(_name(module, node, node.name))
+            bases = [ast.unparse(base) for base in getattr(node, "bases", ())]
+            if isinstance(node, ast.ClassDef) and not any("Protocol" in base for base in bases):
+                for member in api.documented(node.body):
+                    found.append(_name(module, member, f"{node.name}.{member.name}"))
+    return sorted(found, key=lambda name: list(_PACKAGES).index(name.package))
+
+
+def _name(module: str, node: ast.ClassDef | ast.FunctionDef, name: str) -> Name:
+    stated = re.search(
+        r"^Paper: *(\S.*?)(?=\n\s*\n|\Z)", ast.get_docstring(node) or "", re.M | re.S
+    )
+    is_property = any("property" in ast.unparse(how) for how in node.decorator_list)
+    try:
+        keys = places(" ".join(stated[1].split())) if stated else ()
+    except ValueError as error:
+        raise ValueError(f"{module}.{name}: {error}") from None
+    return Name(module, name, keys, is_property)
+
+
+def places(text: str) -> tuple[str, ...]:
+    """Read which places a text names; text in brackets and clauses with "et al." do not count.
+
+    Args:
+        text: such as "section 3.2.1, Eq. (1)", "sections 5.1 to 5.4", "Table 3 (D)".
+
+    Returns:
+        Keys of :data:`PLACES` in the order of the paper, or :data:`WHOLE` alone.
+
+    Raises:
+        ValueError: if it names no place, or one that the paper does not have.
+    """
+    if text.startswith("not in the paper"):
+        return ()
+    if text.startswith(WHOLE):
+        return (WHOLE,)
+    plain = re.sub(r"Eq\. \((\d)\)", r"Eq. <\1>", text)
+    plain = re.sub(r"\([^)]*\)", "", plain)
+    plain = re.sub(r"(?:^|[,;])[^,;]*et al\.[^;]*", "", plain)
+    runs = re.findall(rf"[Ss]ections? ({_NUMBER}(?:{_AND}{_NUMBER})*)", plain)
+    found = [number for run in runs for number in _numbers(run)]
+    for kind in ("Table", "Figure"):
+        for run in re.findall(rf"{kind}s? (\d(?:{_AND}\d)*)", plain):
+            found += [f"{kind} {number}" for number in _numbers(run)]
+    found += [f"Eq. ({number})" for number in re.findall(r"Eq\. <(\d)>", plain)]
+    found += [f"footnote {number}" for number in re.findall(r"[Ff]ootnote (\d)", plain)]
+    return _known(found, text)
+
+
+def places_of_row(says: str) -> tuple[str, ...]:
+    """Read the places from the first cell of a row, such as "6.2, Table 3 (A): one head is worse".
+
+    Returns:
+        Keys of :data:`PLACES`; none if the row names no place.
+
+    Raises:
+        ValueError: if the paper does not have such a place.
+    """
+    found: list[str] = []
+    for piece in says.partition(": ")[0].split(","):
+        if start := re.match(rf"(Abstract|{_NUMBER})(?:$|[:\s])", piece.strip()):
+            found.append(start[1])
+        elif named := re.match(r"(?:Eq\.|Tables?|Figures?|Footnote) .*", piece.strip()):
+            found += places(named[0])
+    return _known(found, says) if found else ()
+
+
+def _numbers(text: str) -> list[str]:
+    """Return the numbers of "1, 2 and 4" or "5.1 to 5.4"."""
+    numbers: list[str] = []
+    for joint, number in re.findall(rf"({_AND}|^)({_NUMBER})", text):
+        head, dot, last = number.rpartition(".")
+        first = int(last)
+        if joint.strip() == "to":
+            first = int(numbers[-1].rpartition(".")[2]) + 1
+        numbers += [f"{head}{dot}{i}" for i in range(first, int(last) + 1)]
+    return numbers
+
+
+def _known(found: Iterable[str], text: str) -> tuple[str, ...]:
+    unknown = [key for key in found if key not in PLACES]
+    if unknown or not found:
+        raise ValueError(f"no place of the paper in {text!r}: {', '.join(unknown) or 'none named'}")
+    return tuple(sorted(set(found), key=list(PLACES).index))
+
+
+def names_by_place(names: Sequence[Name]) -> dict[str, list[Name]]:
+    """Sort names by the places of the paper, each only under its most precise place.
+
+    A name of an equation, a table or a figure is not repeated under its section, nor a method under
+    the place of its class.
+
+    Raises:
+        KeyError: if a place of ``book/paper.yml`` names what the package does not have.
+    """
+    by_name = {name.full_name: name for name in names}
+    found = {
+        key: [by_name[full_name] for full_name in place.names] for key, place in PLACES.items()
+    }
+    for name in names:
+        above = by_name.get(name.full_name.rpartition(".")[0])
+        known = {WHOLE, *(above.places if above else ())}
+        known |= {PLACES[key].section for key in name.places if key != WHOLE}
+        for key in name.places:
+            if key not in known and name not in found[key]:
+                found[key].append(name)
+    return found
+
+
+def chapters_by_place(root: Path) -> dict[str, list[str]]:
+    """Find the chapters that treat each place: names of notebooks without ".ipynb"."""
+    found = {key: set(place.chapters) for key, place in PLACES.items()}
+    for path in chapters(root).values():
+        for says, _, _ in stored_rows(path):
+            for key in places_of_row(says):
+                found[key].add(path.stem)
+    return {key: sorted(stems) for key, stems in found.items()}
+
+
+def texts(root: Path) -> dict[str, str]:
+    """Make the texts of the page: the way to the code, the way back, and what is in neither.
+
+    Args:
+        root: of the repository.
+    """
+    names, treated = public_names(root), chapters_by_place(root)
+    code, titles = (
+        names_by_place(names),
+        {path.stem: _title(path) for path in chapters(root).values()},
+    )
+    sections = [place for place in PLACES.values() if not place.section]
+    return {
+        "names": str(len(names)),
+        "outside": str(sum(not name.places for name in names)),
+        "paper": "\n".join(_section(place, code, treated, titles) for place in sections),
+        "code": _by_package([name for name in names if name.places], _table),
+        "apart": _by_package([name for name in names if not name.places], _list),
+    }
+
+
+def _title(notebook: Path) -> str:
+    text = json.loads(notebook.read_text(encoding="utf-8"))
+    lines = [line for cell in text["cells"] for line in cell["source"]]
+    return next(line[2:].strip() for line in lines if line.startswith("# "))
+
+
+def _section(
+    section: Place,
+    code: Mapping[str, list[Name]],
+    treated: Mapping[str, list[str]],
+    titles: Mapping[str, str],
+) -> str:
+    """A section with its equations, tables, figures and footnotes, one row each."""
+    title = section.title if section.key == section.title else f"{section.key} {section.title}"
+    lines = ["| In the paper | Computed by | Compared, measured or shown by | Chapters |",
+             "|---|---|---|---|"]  # fmt: skip
+    below = [place for place in PLACES.values() if place.section == section.key]
+    covered = {stem for place in below for stem in treated[place.key]}
+    # The row of the text is left out where those below have all its chapters.
+    whole = code[section.key] or not below or not covered.issuperset(treated[section.key])
+    for place in [section, *below] if whole else below:
+        here = "text" if place is section else f"**{place.key}**: {place.title}"
+        ours = [name for name in code[place.key] if name.package in DEFINING]
+        others = [name for name in code[place.key] if name.package not in DEFINING]
+        cells = [
+            here.replace("|", "\\|"),
+            ", ".join(f"{name.entry()} ({name.source()})" for name in ours),
+            ", ".join(name.entry() for name in others),
+            ", ".join(
+                f'[{int(stem[:2])}](../notebooks/{stem}.ipynb "{titles[stem]}")'
+                for stem in treated[place.key]
+            ),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([f"({section.anchor})=", f"### {title}", "", section.says, "", *lines, ""])
+
+
+def _by_package(names: Sequence[Name], write: Callable[[Sequence[Name]], str]) -> str:
+    return "\n".join(
+        f"### {title}: `transformer.{package}`\n\n{write(found)}"
+        for package, title in _PACKAGES.items()
+        if (found := [name for name in names if name.package == package])
+    )
+
+
+def _table(names: Sequence[Name]) -> str:
+    lines = ["| Name | In the paper | |", "|---|---|---|"]
+    for name in names:
+        keys = [key for key in name.places if key != WHOLE]
+        links = ", ".join(f"[{key}](#{PLACES[key].anchor})" for key in keys) or WHOLE
+        lines.append(f"| {name.entry(True)} | {links} | {name.source()} |")
+    return "\n".join([*lines, ""])
+
+
+def _list(names: Sequence[Name]) -> str:
+    modules: dict[str, list[str]] = {}
+    for name in names:
+        modules.setdefault(name.module, []).append(name.entry())
+    return "".join(f"- `{module}`: {', '.join(found)}\n" for module, found in modules.items())

@@ -1,0 +1,301 @@
+"""The results page: every recorded run, published scores beside it, and what has not been run."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+
+from transformer.book.source import REPOSITORY
+from transformer.book.tables import Table, significant
+from transformer.data.corpora.catalogue import corpus_catalogue
+from transformer.lab.table_2 import published, summary, verdicts
+from transformer.lab.table_2.recorded import recorded_runs
+from transformer.lab.table_2.summary import Group, metric_title
+from transformer.model.config import TransformerConfig
+from transformer.recipes.architectures import architecture, build_model
+from transformer.recipes.estimate import hardware_flops, training_flops
+from transformer.recipes.presets import PRESETS, Preset
+
+Record = dict[str, Any]
+
+_SIZES = ("num_layers", "num_decoder_layers", "d_model", "d_ff", "d_hidden", "num_heads", "kernel")
+_LANGUAGES = {"en": "English", "de": "German", "fr": "French"}
+_FAMILIES = {
+    "tatoeba": "Tatoeba", "multi30k": "Multi30K", "wmt14": "WMT14", "iwslt14": "IWSLT14",
+    "wmt-newstest": "WMT news tests", "mixture": "Mixture",
+}  # fmt: skip
+_ABOUT = ["system", "from", "parameters", "trained on"]
+_SENTENCE = 25  # tokens on either side, for an estimate of the operations
+_ENOUGH_SEEDS = 3
+
+
+def texts(
+    runs: Mapping[str, Record] | None = None, presets: Mapping[str, Preset] = PRESETS
+) -> dict[str, str]:
+    """Make the texts of the page.
+
+    Args:
+        runs: records by name; None for those of the package.
+        presets: recipes by name, of which those without a record are listed.
+    """
+    groups = summary.group_runs(recorded_runs() if runs is None else runs)
+    sections: dict[str, list[Group]] = {}
+    for group in groups:
+        sections.setdefault(group.corpus, []).append(group)
+    beside = {id(score) for score in summary.fitting_published(groups)}
+    alone = [
+        row for row in published.PUBLISHED if id(row) not in beside and row.source != "Table 2"
+    ]
+    return {
+        "runs": "\n".join(_section(corpus, sections[corpus]) for corpus in sorted(sections)),
+        "table-2": _table_2(published.PUBLISHED),
+        "published": _published(alone),
+        "conversions": _conversions(published.CONVERSIONS),
+        "not-run": _not_run(groups, presets),
+    }
+
+
+def _section(corpus: str, groups: list[Group]) -> str:
+    metrics = {metric for group in groups for _, metric in group.scores()}
+    runs = [(name, record) for group in groups for name, record in group.runs.items()]
+    parts = [
+        f"## {_family(corpus)}, {_pair(groups[0].languages)}\n",
+        # Metrics that published scores share come first.
+        *(
+            _scores(m, groups)
+            for m in sorted(metrics, key=lambda m: (m not in published.METRICS, m))
+        ),
+        _verdicts(groups),
+        _recipes(groups),
+        _runs(runs),
+        *(_all_scores(name, record) for name, record in runs),
+    ]
+    return "\n".join(parts)
+
+
+def _scores(metric: str, groups: list[Group]) -> str:
+    """A table of one metric: our runs and the published scores."""
+    counted = [
+        (group, {name: s for (name, kind), s in group.scores().items() if kind == metric})
+        for group in groups
+    ]
+    sets = list(dict.fromkeys(name for _, scores in counted for name in scores))
+    rows = [
+        (f"**{group.name}**", "**ours**", f"{group.first['parameters']:,}",
+         _family(group.corpus), *(str(scores.get(name, "")) for name in sets))
+        for group, scores in counted
+        if scores
+    ]  # fmt: skip
+    others = [score for score in summary.fitting_published(groups) if score.metric == metric]
+    meaning = f" {published.METRICS[metric].meaning}" if metric in published.METRICS else ""
+    table = Table([*_ABOUT, *sets], [*rows, *_by_system(others, sets)])
+    return f"**{metric_title(metric)}.**{meaning}\n\n{table.markdown()}"
+
+
+def _verdicts(groups: list[Group]) -> str:
+    """Compare our runs with published models of the same kind, and with each other."""
+    found = [
+        f"{score.test_set}, {metric_title(score.metric)}. {verdicts.versus_published(group, score)}"
+        for group in groups
+        for score in summary.fitting_published([group])
+        if score.architecture == group.architecture
+    ]
+    found += [
+        f"{name}, {metric_title(metric)}. {sentence}"
+        for one, other in verdicts.rivals(groups)
+        for name, metric in one.scores()
+        if metric in published.METRICS
+        and (sentence := verdicts.versus_group(one, other, (name, metric)))
+    ]
+    if not found:
+        return "We know of no published score on these sentences in one of these metrics.\n"
+    return "**What the tables say**\n\n" + "\n".join(f"- {line}" for line in found) + "\n"
+
+
+def _recipes(groups: list[Group]) -> str:
+    rows = []
+    for group in groups:
+        preset = group.first["preset"]
+        model, training = preset["model"], preset["training"]
+        sizes = ", ".join(f"{name} {model[name]}" for name in _SIZES if model.get(name) is not None)
+        steps, tokens = group.budget
+        pairs = preset["train_pairs"] or group.first["corpus"]["pairs"]["train"]
+        rows.append(
+            (
+                f"`{group.name}`",
+                f"{group.architecture}: {sizes}, dropout {model['dropout']}, "
+                f"vocabulary {model['vocab_size']:,}",
+                f"{pairs:,} pairs, {steps:,} steps of at most {tokens:,} tokens, warm-up "
+                f"{training['warmup_steps']:,}, learning rate "
+                f"{training['learning_rate_factor']:g} times Eq. (3), {training['precision']}",
+                f"mean of {len(group.first['averaged'])} checkpoints, beam {preset['beam_size']}, "
+                f"alpha {preset['alpha']:g} ({preset.get('penalty', 'gnmt')})",
+            )
+        )
+    return f"**Recipes**\n\n{Table(['recipe', 'model', 'training', 'search'], rows).markdown()}"
+
+
+def _runs(runs: list[tuple[str, Record]]) -> str:
+    rows = []
+    for name, record in runs:
+        minutes = record["minutes"]
+        rate = record["target_tokens"] / (60 * minutes) if minutes else math.nan
+        link = f"{REPOSITORY}/blob/main/transformer/lab/table_2/runs/{name}.json"
+        rows.append(
+            (f"[{name}]({link})", record["seed"], summary.hardware_of(record), f"{minutes:,.1f}",
+             f"{record['steps']:,}", f"{record['target_tokens']:,}", f"{rate:,.0f}",
+             record["environment"]["code"])
+        )  # fmt: skip
+    head = ["run", "seed", "hardware", "minutes", "steps", "target tokens", "tokens/s", "code"]
+    commands = "\n".join(dict.fromkeys(run_command(record) for _, record in runs))
+    return f"**Runs**\n\n{Table(head, rows).markdown()}\n```bash\n{commands}\n```\n"
+
+
+def run_command(record: Record) -> str:
+    """Return the command that repeats a run; old records do not have it, but preset and seed."""
+    command = record.get("command")
+    return command or f"transformer train {record['preset']['name']} --set seed={record['seed']}"
+
+
+def _all_scores(name: str, record: Record) -> str:
+    """All scores of a run, folded away, with a letter for each signature."""
+    letters: dict[str, str] = {}
+    rows = []
+    for entry in record["metrics"]:
+        letter = letters.setdefault(entry["signature"], chr(ord("A") + len(letters)))
+        search = "greedy" if entry["beam_size"] == 1 else f"beam {entry['beam_size']}"
+        rows.append(
+            (summary.test_set(record["corpus"]["name"], entry["split"]), f"{entry['pairs']:,}",
+             entry["weights"], search, metric_title(summary.metric_of(record, entry)),
+             f"{entry['score']:.2f}", letter)
+        )  # fmt: skip
+    head = ["test set", "pairs", "weights", "search", "metric", "score", "signature"]
+    signatures = "\n".join(f"- {letter}: `{text}`" for text, letter in letters.items())
+    table = Table(head, rows).markdown()
+    return f":::{{dropdown}} All scores of {name}\n\n{table}\n{signatures}\n:::\n"
+
+
+def _pair(languages: tuple[str, str]) -> str:
+    return " to ".join(_LANGUAGES.get(code, code) for code in languages)
+
+
+def _family(corpus: str) -> str:
+    """Name the family of a corpus or a test set, such as "Multi30K" of "multi30k-en-de"."""
+    return next((title for key, title in _FAMILIES.items() if corpus.startswith(key)), corpus)
+
+
+def _source(row: published.PublishedScore | published.Conversion) -> str:
+    where = f"[{row.source}]({row.url})"
+    return where if row.key is None else f"{{cite:t}}`{row.key}`, {where}"
+
+
+def _figure(number: float | None) -> str:
+    """Write a published score with a second digit only if it has one."""
+    if number is None:
+        return ""
+    return f"{number:.1f}" if round(number, 1) == number else f"{number:.2f}"
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _by_system(
+    scores: Iterable[published.PublishedScore], test_sets: list[str]
+) -> list[tuple[str, ...]]:
+    """Make a row for each system, with a column for each test set."""
+    systems: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in scores:
+        about = row.system, _source(row), _count(row.parameters), row.trained_on
+        systems.setdefault(about, {})[row.test_set] = _figure(row.score)
+    return [(*about, *(row.get(name, "") for name in test_sets)) for about, row in systems.items()]
+
+
+def _table_2(scores: Iterable[published.PublishedScore]) -> str:
+    pairs = ("en", "de"), ("en", "fr")
+    systems: dict[str, dict[tuple[str, str], published.PublishedScore]] = {}
+    for score in scores:
+        if score.source == "Table 2":
+            systems.setdefault(score.system, {})[score.languages] = score
+    rows = []
+    for system, by_pair in systems.items():
+        found = [by_pair.get(pair) for pair in pairs]
+        flops = [score and score.training_flops for score in found]
+        rows.append(
+            [system, *(_figure(score.score if score else None) for score in found)]
+            + [f"{cost:.1e}" if cost else "" for cost in flops]
+            + [_count(next(iter(by_pair.values())).parameters)]
+        )
+    head = [f"{what}, {_pair(pair)}" for what in ("BLEU", "training FLOPs") for pair in pairs]
+    return Table(["system", *head, "parameters"], rows).markdown()
+
+
+def _published(scores: Iterable[published.PublishedScore]) -> str:
+    """A table for each corpus, language pair and metric."""
+    tables: dict[tuple[str, str, str], list[published.PublishedScore]] = {}
+    for row in sorted(scores, key=lambda row: row.score):
+        family = row.test_set.partition("-")[0]
+        tables.setdefault((family, _pair(row.languages), row.metric), []).append(row)
+    parts = []
+    for (family, pair, metric), rows in sorted(tables.items()):
+        sets = sorted({row.test_set for row in rows})
+        about = published.METRICS[metric]
+        parts.append(f"**{_family(family)}, {pair}: {about.title}.** {about.meaning}\n")
+        parts.append(Table([*_ABOUT, *sets], _by_system(rows, sets)).markdown())
+    return "\n".join(parts)
+
+
+def _conversions(conversions: Iterable[published.Conversion]) -> str:
+    conversions = list(conversions)
+    rows = [
+        [
+            row.system,
+            _pair(row.languages),
+            "ignored" if row.lowercase else "kept",
+            _figure(row.tokenised),
+            _figure(row.sacrebleu),
+            f"{row.tokenised - row.sacrebleu:.1f}",
+        ]
+        for row in conversions
+    ]
+    head = ["system", "pair", "case", "on Moses tokens", "sacreBLEU", "difference"]
+    sources = dict.fromkeys(f"- {row.system}: {_source(row)}\n" for row in conversions)
+    return f"{Table(head, rows).markdown()}\n{''.join(sources)}"
+
+
+def _not_run(groups: Iterable[Group], presets: Mapping[str, Preset]) -> str:
+    """List the presets without a record and what they need, and those with few seeds."""
+    seeds: dict[str, int] = {}
+    for group in groups:
+        seeds[group.name] = max(seeds.get(group.name, 0), len(group.runs))
+    origins = {entry.name: entry.origin for entry in corpus_catalogue()}
+    rows = [
+        (
+            f"`{name}`",
+            f"{preset.corpus} ({origins.get(preset.corpus, 'own files')})",
+            architecture(preset.model),
+            *_needs(preset),
+        )
+        for name, preset in presets.items()
+        if name not in seeds and name != "smoke"  # every test runs that one
+    ]
+    head = ["preset", "corpus (from)", "architecture", "parameters", "weights and Adam"]
+    head += ["steps × tokens", "operations", "hours of a P100"]
+    text = Table(head, rows).markdown() if rows else "Every preset has a record.\n"
+    few = [f"`{name}` ({count})" for name, count in seeds.items() if count < _ENOUGH_SEEDS]
+    return text + (f"\nRecorded with fewer than three seeds: {', '.join(few)}.\n" if few else "")
+
+
+def _needs(preset: Preset) -> tuple[str, ...]:
+    """Compute parameters, memory, steps, operations and hours of a preset from its settings."""
+    training = preset.training
+    with torch.device("meta"):  # shapes without memory
+        count = sum(weights.numel() for weights in build_model(preset.model).parameters())
+    tokens = training.batch_tokens * training.accumulate
+    size = f"{count:,}", f"{16 * count / 1e9:.2f} GB", f"{training.max_steps:,} × {tokens:,}"
+    if not isinstance(preset.model, TransformerConfig):
+        return *size, "not counted", ""
+    sentences = training.max_steps * tokens / _SENTENCE
+    work = training_flops(preset.model, _SENTENCE, _SENTENCE) * sentences
+    return *size, f"{work:.1e}", significant(work / hardware_flops(1, devices=1))

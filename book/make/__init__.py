@@ -1,0 +1,1 @@
+"""Scripts of the Makefile: python -m book.make COMMAND."""

@@ -1,0 +1,113 @@
+"""Draw the cover page and the README's picture from the shipped model.
+
+book/intro.md includes the pieces in book/_cover. A test fails when the model or the scripts of the
+figures have changed since.
+"""
+
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
+
+from transformer.book.architecture import Architecture
+from transformer.book.figures import figure, setup
+from transformer.book.interactive import AttentionMap
+from transformer.book.palette import COLOURS
+from transformer.book.tables import Table
+from transformer.inference.translator import Translator
+from transformer.lab.table_2.recorded import recorded_runs
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "book" / "_cover"
+PICTURE = ROOT / "book" / "_static" / "readme.png"
+
+# None is in the training text. The last two are translated wrongly, as the page says.
+SENTENCES = (
+    "Where is the train station?",
+    "If it rains tomorrow, we will stay at home.",
+    "She reads a book every evening before she goes to bed.",
+    "I would have helped you if I had known that.",
+    "The dog that I saw yesterday belongs to my neighbor.",
+    "Attention is all you need.",
+)
+LOOKED_INTO = "I have never seen such a beautiful garden."
+README = "The children are playing in the garden because the weather is good today."
+
+
+def translations(translator: Translator) -> str:
+    """Return the table of sentences and their translations."""
+    rows = zip(SENTENCES, translator.translate(list(SENTENCES)), strict=True)
+    return Table(["You type", "It writes"], [*rows]).markdown()
+
+
+def attention_map(translator: Translator) -> AttentionMap:
+    """Return the cross-attention from each German token to the English ones."""
+    found = translator.attention(LOOKED_INTO, translator(LOOKED_INTO))
+    layers, heads = found.cross.shape[:2]
+    maps, names = [], []
+    for layer in reversed(range(layers)):
+        maps.append(found.cross[layer].mean(axis=0))
+        names.append(f"layer {layer + 1}, mean of its heads")
+        maps += [*found.cross[layer]]
+        names += [f"layer {layer + 1}, head {head + 1}" for head in range(heads)]
+    # Row i reads token i and writes the next one.
+    keys = [token.lstrip("▁") for token in found.source_tokens]
+    queries = [token.lstrip("▁") for token in [*found.target_tokens[1:], "<eos>"]]
+    alt = (
+        "Cross-attention in the last layer while it writes the German sentence: Garten looks at "
+        "garden, schönen at beautiful, and gesehen, at the end, at seen, far to the left."
+    )
+    return AttentionMap(
+        np.stack(maps).round(3), queries, keys, names, alt, queries.index("gesehen")
+    )
+
+
+def figure_1() -> str:
+    """Return the clickable Figure 1, with links to chapters from the folder of the cover."""
+    html = Architecture()._repr_mimebundle_()["text/html"]
+    return re.sub(r'href="(\d\d_)', r'href="../notebooks/\1', html)
+
+
+def pieces() -> dict[str, str]:
+    """Return all pieces by file name."""
+    translator = Translator.from_pretrained("tatoeba-en-de")
+    return {
+        "translations.txt": translations(translator),
+        "attention.html": attention_map(translator)._repr_mimebundle_()["text/html"],
+        "figure_1.html": figure_1(),
+    }
+
+
+def readme_picture() -> None:
+    """Draw the attention of one translation beside the learning curve of the model."""
+    setup()
+    maps = Translator.from_pretrained("tatoeba-en-de").attention(README)
+    curve = recorded_runs()["tatoeba-small-seed1"]["curve"]
+
+    fig, panels = figure(1, 2, height=4.4, width=11, width_ratios=(1.15, 1))
+    left, right = np.ravel(np.asarray(panels))
+    blues = LinearSegmentedColormap.from_list("blues", ["white", COLOURS["blue"]])
+    weights = maps.cross[-1].mean(axis=0)  # (T, S): the heads of the last layer
+    left.imshow(weights, cmap=blues, aspect="auto", vmin=0)
+    left.set_xticks(range(weights.shape[1]), maps.source_tokens, rotation=45, ha="right")
+    # Each row is labelled with the token that it predicts.
+    left.set_yticks(range(weights.shape[0]), maps.predicted_tokens)
+    left.grid(False)
+    left.set_title("Where the decoder looks for each German token")
+
+    scores = [(line["step"], line["bleu"]) for line in curve if "bleu" in line]
+    right.plot(*zip(*scores, strict=True), marker="o", markersize=4)
+    right.set(xlabel="training step", ylabel="BLEU, greedy", ylim=(0, None))
+    right.set_title("BLEU on validation sentences, one CPU core")
+    fig.savefig(PICTURE, dpi=130)
+    plt.close(fig)
+
+
+def cover() -> None:
+    """Write the pieces of the cover page and the README's picture."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pieces().items():
+        (FOLDER / name).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    readme_picture()

@@ -1,0 +1,112 @@
+"""Text of any kind through a pipe: exactly one line comes out per line that goes in."""
+
+import io
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from transformer.data.tokenizer import Tokenizer
+from transformer.inference import stream
+from transformer.inference.stream import decoded_lines, limited_lines, translate_lines
+from transformer.inference.translator import Translator
+
+# All characters at which str.splitlines or a file in text mode ends a line.
+LINE_ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+
+
+@pytest.fixture(scope="module")
+def translator(small_transformer):
+    """Random weights, which produce any bytes, line ends among them."""
+    tokenizer = Tokenizer.train(["Where is the train station?", "Grüße aus Köln 🙂"] * 3, 270)
+    return Translator(small_transformer(tokenizer.vocab_size, max_length=80), tokenizer)
+
+
+def answers(translator, data, at_once=4):
+    lines = decoded_lines(limited_lines(io.BytesIO(data)))
+    return list(translate_lines(translator, lines, at_once, beam_size=1, max_length=5))
+
+
+ODD = [
+    "", " ", "\t\xa0\u3000", "\x00\x01\x02", "\x1b[31mred", "e\u0301" * 9, "👩‍👩‍👧🏽", "🙂" * 15,
+    "שלום \u202eעולם", "\u200b", "\ufeff", "\ufffd", "日本語", "a\u2028b", *LINE_ENDS[1:], "<eos>",
+]  # fmt: skip
+
+
+def test_odd_texts_are_answered_in_order_and_as_if_alone(translator):
+    found = answers(translator, "".join(f"{line}\n" for line in ODD * 2).encode())
+    assert found[: len(ODD)] == found[len(ODD) :] and len(found) == 2 * len(ODD)
+    for line, answer in zip(ODD, found, strict=False):
+        (alone,) = translator.translate([line], beam_size=1, max_length=5)
+        assert answer == " ".join(alone.splitlines())
+        assert answer == "" or line.strip()
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=8), max_size=5)
+)
+@example(["\r", "\x1c", "a\u2028", "\x85\x85"])
+def test_as_many_lines_come_out_as_go_in(translator, lines):
+    found = answers(translator, "".join(f"{line}\n" for line in lines).encode())
+    text = "".join(f"{line}\n" for line in found)
+    assert len(text.splitlines()) == len(lines)
+    assert len(list(io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8"))) == len(lines)
+
+
+def test_line_ends_that_the_model_produces_become_blanks(translator, monkeypatch):
+    output = "a" + "b".join(LINE_ENDS) + "c"
+    monkeypatch.setattr(Translator, "translate", lambda self, texts, **_: [output] * len(texts))
+    for answer in answers(translator, b"one\ntwo\n"):
+        assert answer == "a " + "b " * (len(LINE_ENDS) - 1) + "c"
+
+
+@pytest.mark.parametrize("text", ["a" * 100_000, "ab " * 33_000, "🙂" * 100_000])
+def test_100_000_characters_are_refused_with_their_line(translator, text):
+    lines = decoded_lines(io.BytesIO(f"Where?\n{text}\nnever\n".encode()))
+    found = []
+    with pytest.raises(ValueError, match=r"line 2 has \d+ tokens, more than the 80"):
+        for answer in translate_lines(translator, lines, 4, beam_size=1):
+            found.append(answer)
+    assert len(found) == 1
+
+
+def test_a_line_without_end_is_refused_before_memory_is_full(monkeypatch):
+    monkeypatch.setattr(stream, "LONGEST_LINE", 1000)
+
+    class Endless(io.RawIOBase):
+        read_so_far = 0
+
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            self.read_so_far += len(buffer)
+            assert self.read_so_far < 1_000_000
+            buffer[:] = b"x" * len(buffer)
+            return len(buffer)
+
+    with pytest.raises(ValueError, match="line 1: more than 1,000 bytes"):
+        next(limited_lines(io.BufferedReader(Endless())))
+    ok = list(limited_lines(io.BytesIO(b"x" * 999 + b"\n" + b"y" * 1000)))
+    assert list(map(len, ok)) == [1000, 1000]
+
+
+def test_memory_holds_no_more_lines_than_a_portion(translator, monkeypatch):
+    waiting, most = [0], [0]
+
+    def lines():
+        for i in range(2000):
+            waiting[0] += 1
+            yield f"line {i}\r\n".encode() if i % 3 else b"\n"
+
+    def translate(self, texts, **options):
+        most[0] = max(most[0], waiting[0])
+        waiting[0] = 0
+        return [text.upper() for text in texts]
+
+    monkeypatch.setattr(Translator, "translate", translate)
+    found = list(translate_lines(translator, decoded_lines(lines()), 64))
+    assert found == [f"LINE {i}" if i % 3 else "" for i in range(2000)] and most[0] <= 64

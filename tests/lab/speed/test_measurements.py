@@ -1,0 +1,153 @@
+"""Steps, throughput and scale are measured as they are, and their parts add up."""
+
+import json
+from dataclasses import asdict
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import pytest
+import torch
+import torch.nn.functional as F
+from accelerate.state import AcceleratorState
+from torch.autograd import DeviceType
+from torch.autograd.profiler_util import FunctionEvent, Interval
+from torch.profiler import ProfilerActivity, profile
+
+from transformer.baselines import RecurrentConfig
+from transformer.lab.speed import record_scale, scale, throughput
+from transformer.lab.speed.bench import PARTS
+from transformer.lab.speed.comparison import STEP_TIME, summarise
+from transformer.lab.speed.step_time import KINDS, StepTime, measure_step_time, seconds_by_kind
+from transformer.lab.speed.throughput import batch_flops, matrix_rate, measure_throughput
+from transformer.recipes.estimate import random_batches
+from transformer.recipes.presets import Preset, get_preset
+from transformer.recipes.record import read_record
+from transformer.training.stream import step_batches
+
+
+@pytest.fixture(scope="module")
+def batches(preset):
+    return random_batches(preset, mean_length=10, count=300)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def on_the_cpu():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACCELERATE_USE_CPU", "true")
+        AcceleratorState._reset_state(reset_partial_state=True)
+        yield
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def test_the_parts_of_a_step_add_up(preset, batches):
+    found = measure_step_time(preset.model, batches, preset.training, steps=3)
+    assert set(found.kinds) == set(KINDS) - {"fused by the compiler"}  # nothing is compiled here
+    assert sum(found.shares.values()) == pytest.approx(1) and found.seconds_per_step > 0
+    stream = step_batches(batches)
+    tokens = [next(stream).target_tokens for _ in range(8)]
+    assert found.target_tokens_per_step == pytest.approx(sum(tokens[5:]) / 3)
+    double = preset.with_changes(accumulate=2).training
+    again = measure_step_time(preset.model, batches, double, steps=1)
+    assert again.target_tokens_per_step > 1.5 * found.target_tokens_per_step
+
+
+def test_the_stored_record_can_be_read():
+    for found in read_record(STEP_TIME)["sizes"].values():
+        step = StepTime(**found)
+        assert asdict(step) == found and set(step.kinds) <= set(KINDS)
+
+
+def test_a_gradient_is_of_the_kind_of_its_operation():
+    x = torch.randn(512, 512, requires_grad=True)
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        F.dropout(x, 0.5).sum().backward()
+    events = list(profiler.events())
+    spent = {name: 0.0 for name in ("dropout", "own")}
+    spent["dropout"] = seconds_by_kind(events, 1.0, on_gpu=False)["dropout"]
+    forward = [e for e in events if "dropout" in e.name or "bernoulli" in e.name]
+    spent["own"] = sum(e.self_cpu_time_total for e in forward) / 1e6
+    assert spent["dropout"] > spent["own"]  # the product with the mask in the backward pass
+
+
+def test_kernels_count_as_what_started_them_and_gaps_as_idle():
+    def event(name, device=DeviceType.CPU, start=0, end=0, kernels=(), parent=None):
+        made = Mock(
+            spec=FunctionEvent, device_type=device, sequence_nr=-1, cpu_parent=parent,
+            kernels=[SimpleNamespace(name=name, duration=duration) for name, duration in kernels],
+            time_range=Interval(start, end),
+        )  # fmt: skip
+        made.name = name
+        return made
+
+    cuda, optimizer = DeviceType.CUDA, event("Optimizer.step#Adam.step", end=90)
+    events = [
+        event("aten::mm", kernels=[("nvjet_1", 300)]),
+        event("aten::add", kernels=[("elementwise", 100)]),
+        optimizer,
+        event("aten::_fused_adam_", kernels=[("multi_tensor", 50)], parent=optimizer),
+        event("Optimizer.step#Adam.step", cuda, 0, 5000),  # the range as the GPU shows it
+        event("nvjet_1", cuda, 1000, 1300),
+        event("triton_red_fused_1", cuda, 3000, 3200),  # no operation started it
+    ]
+    found = seconds_by_kind(events, elapsed=0.001, on_gpu=True)
+    assert {kind: round(1e6 * seconds) for kind, seconds in found.items() if seconds} == {
+        "matrix products": 300, "the rest": 100, "optimizer": 50, "fused by the compiler": 200,
+        "nothing at work": 350,
+    }  # fmt: skip
+
+
+def test_throughput_counts_the_timed_steps(preset, batches, monkeypatch):
+    monkeypatch.setattr(throughput, "matrix_rate", lambda *_: 1e9)
+    found = json.loads(json.dumps(measure_throughput(preset, batches, "noise", blocks=3, steps=2)))
+    stream = step_batches(batches)
+    timed = [next(stream)[0][0] for _ in range(10)][4:]  # without the blocks to warm up
+    tokens = sum(int((batch.labels != 0).sum()) for batch in timed) / 6
+    flops = sum(batch_flops(preset.model, batch) for batch in timed) / 6
+    assert found["steps"] == 6 and found["target_tokens_per_step"] == pytest.approx(tokens)
+    assert found["utilisation"] == pytest.approx(flops / found["seconds_per_step"] / 1e9)
+    assert found["hours"]["300000"] == pytest.approx(3 * found["hours"]["100000"])
+    assert len(found["target_tokens_per_second_of_blocks"]) == 3
+    other = Preset("toy", RecurrentConfig(50, d_model=16)).with_changes(
+        batch_tokens=200, max_length=20, warmup_steps=2
+    )
+    found = measure_throughput(other, random_batches(other, 8, count=100), "", blocks=1, steps=1)
+    assert found["utilisation"] is None and found["target_tokens_per_second"] > 0
+
+
+def test_matrix_rate_of_this_machine():
+    assert 1e8 < matrix_rate(torch.device("cpu"), sizes=(256,)) < 1e14
+
+
+def test_ratios_are_computed_within_a_round():
+    rows = summarise({"a": [10.0, 100.0, 30.0], "b": [10.0, 50.0, 10.0]})
+    assert rows[1] == dict(name="b", median=10.0, ratio=2.0, least=1.0, most=3.0)
+
+
+def test_long_outputs_have_the_length_that_is_timed():
+    assert PARTS["length"].tasks()["64 tokens"]() == 64 * 16
+
+
+def test_the_papers_runs_on_paper():
+    base, big, *_ = scale.planned_runs()
+    assert base.target_tokens == 100_000 * 25_000 and big.target_tokens == 300_000 * 25_000
+    assert 0.2 < base.flops / 3.3e18 < 0.4  # of what the hardware could have computed (Table 2)
+    assert base.seconds("H100") == pytest.approx(base.flops / 0.35 / 989e12)
+    count, alone, whole = scale.memory(get_preset("wmt14-big"))
+    assert whole == 12 * count
+    assert alone - scale.memory(get_preset("wmt14-big"), 8)[1] == 14 * count
+
+
+def test_a_text_is_taken_in_proportion():
+    encode = dict(cpu_seconds=3.0, source_tokens=150, target_tokens=50)
+    start = dict(cpu_seconds=0.5, peak_bytes=1400, idle_bytes=1000)
+    found = dict(text_bytes=800, learn=dict(cpu_seconds=1.0), encode=encode, start_again=start)
+    text = scale.planned_text(100, dict(pairs={"9": {}, "10": found}))  # 5,200 tokens, 26 times
+    assert (text.text_bytes, text.prepare_seconds) == (26 * 800, pytest.approx(26 * 4.0))
+    assert (text.plan_bytes, text.start_seconds) == (10 * 400, pytest.approx(5.0))
+    assert text.cache_bytes == 5200 * 2 + 100 * 32
+
+
+def test_stages_of_a_large_text_are_measured(tmp_path):
+    found = record_scale.measure(tmp_path, pairs=300, vocab_size=400)
+    assert found["encode"]["source_tokens"] > 300 and found["start_again"]["batches"] >= 1
+    assert found["start"]["peak_bytes"] >= found["start"]["idle_bytes"] > 0

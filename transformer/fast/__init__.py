@@ -1,0 +1,59 @@
+"""The same model, faster on a CPU: :func:`enable` swaps classes in a model that is already built.
+
+Parameters, ``state_dict``, references of an optimiser and the state of the random number
+generators stay as they are. Results differ by rounding only, with one exception: dropout draws
+other numbers from the same generator.
+"""
+
+from torch import nn
+
+from transformer.fast.dropout import Dropout
+from transformer.fast.linear import Linear
+from transformer.fast.packing import PackedAttention, PackedTransformer
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.transformer import Transformer
+
+_FAST: dict[type[nn.Module], type[nn.Module]] = {
+    nn.Linear: Linear,
+    nn.Dropout: Dropout,
+    MultiHeadAttention: PackedAttention,
+    Transformer: PackedTransformer,
+}
+_PLAIN = {fast: plain for plain, fast in _FAST.items()}
+
+
+def enable(model: nn.Module, skip_padding: bool = True) -> None:
+    """Swap the classes of a model's modules for those that are faster on a CPU.
+
+    Modules of other classes, such as subclasses, wrappers and replacements, stay as they are. On
+    other devices the fast classes compute what the plain ones do.
+
+    Args:
+        model: any module; it is changed in place.
+        skip_padding: in training, run all layers but attention on the real positions only. False
+            keeps (B, T, d_model) inputs everywhere, for hooks that need them.
+    """
+    _swap(model, _PLAIN)
+    classes = _FAST if skip_padding else {nn.Linear: Linear, nn.Dropout: Dropout}
+    _swap(model, classes)
+
+
+def disable(model: nn.Module) -> None:
+    """Undo :func:`enable`."""
+    _swap(model, _PLAIN)
+
+
+def is_enabled(model: nn.Module) -> bool:
+    """Say whether a model has modules of the fast classes."""
+    return any(type(module) in _PLAIN for module in model.modules())
+
+
+def plain_class(module: nn.Module) -> type[nn.Module]:
+    """Return the class of a module as it was before :func:`enable`."""
+    return _PLAIN.get(type(module), type(module))
+
+
+def _swap(model: nn.Module, classes: dict[type[nn.Module], type[nn.Module]]) -> None:
+    for module in model.modules():
+        if type(module) in classes:
+            module.__class__ = classes[type(module)]

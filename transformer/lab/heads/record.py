@@ -1,0 +1,104 @@
+"""Measure every head of the shipped model and write the record of chapter 20.
+
+    python -m transformer.lab.heads.record     about six minutes on one core
+
+What the record holds is kept: a stopped recording continues. The record belongs to the weights that
+ship with the package: delete it and record again when they are replaced.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from transformer.data.corpora import Corpus
+from transformer.data.parallel import Split
+from transformer.inference.translator import Translator
+from transformer.lab.heads.roles import role_scores
+from transformer.lab.heads.study import (
+    EDITS,
+    RECORD,
+    UNTRAINED_SEEDS,
+    StudyText,
+    alignment_errors,
+    bleu_without,
+    head_groups,
+    loss_without,
+    plain_scores,
+    study_text,
+    untrained_scores,
+)
+from transformer.lab.heads.word_alignment import hand_aligned
+from transformer.lab.recording import Recording, parser, shipped
+from transformer.model.transformer import Transformer
+
+PAIRS = 1000
+BLEU_PAIRS = 400
+
+
+def main() -> None:
+    """Record what is missing."""
+    output = parser(__doc__, RECORD).parse_args().output
+    torch.set_num_threads(1)
+    translator, corpus, heading = shipped()
+    recording = Recording(output, "transformer.lab.heads.record", digits=5, **heading)
+    study(translator, corpus, recording.content, save=recording.save)
+
+
+def study(
+    translator: Translator,
+    corpus: Corpus,
+    record: dict[str, Any],
+    pairs: int = PAIRS,
+    bleu_pairs: int = BLEU_PAIRS,
+    aligner_pairs: int = 30_000,
+    save: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Add to a record what it does not hold yet."""
+    model, known = translator.model, "roles" in record
+    assert isinstance(model, Transformer)
+    text = study_text(translator, corpus, pairs, 1 if known else aligner_pairs)
+    if not known:
+        record |= roles_and_alignments(translator, text)
+        save("roles and alignments")
+    groups, loss = head_groups(model), record.setdefault("loss", {})
+    few = Split(corpus.test.source[:bleu_pairs], corpus.test.target[:bleu_pairs])
+    record |= dict(pairs=pairs, bleu_pairs=bleu_pairs)
+
+    def measure_loss(*edits: str) -> None:
+        some = {name: EDITS[name] for name in edits}
+        whole, _ = loss_without(model, text.batches, groups, some, loss, save)
+        record.setdefault("whole", {}).update(loss=whole.mean, tokens=int(whole.tokens.sum()))
+
+    measure_loss("silent", "shuffled")
+    # The most important heads come first, so that a stopped recording has them.
+    order = sorted(groups, key=lambda name: -loss[name]["silent"][0])
+    score, _, signature = bleu_without(
+        translator, few, {n: groups[n] for n in order}, record.setdefault("bleu", {}), save
+    )
+    record["whole"]["BLEU"], record["signature"] = score, signature
+    measure_loss("even")
+    save("all")
+
+
+def roles_and_alignments(translator: Translator, text: StudyText) -> dict[str, Any]:
+    """Score the heads of this and of untrained models, and read alignments from them."""
+    links, model = text.links(translator), translator.model
+    assert isinstance(model, Transformer)
+    scores = role_scores(model, text.batches, text.marks, links)
+    untrained = untrained_scores(translator, text, links)
+    references = dict(hand=hand_aligned(), aligner=[p for batch in text.pairs for p in batch])
+    return dict(
+        roles=plain_scores(scores),
+        even={k: dict(zip(s.roles, s.even.tolist(), strict=True)) for k, s in scores.items()},
+        queries={k: dict(zip(s.roles, s.queries.tolist(), strict=True)) for k, s in scores.items()},
+        untrained=dict(seeds=list(UNTRAINED_SEEDS), roles=[plain_scores(s) for s in untrained]),
+        alignment={
+            name: {row: alignment_errors(translator, right, row) for row in ("writes", "has read")}
+            for name, right in references.items()
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

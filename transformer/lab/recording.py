@@ -1,0 +1,124 @@
+"""What all recorders share: options, facts about the shipped model, a write after every item.
+
+``python -m transformer.lab.TOPIC.record`` makes the records of a topic again. Ctrl-C stops it, and
+the same command continues: the items that the file holds already are kept.
+"""
+
+import argparse
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.data.corpora import Corpus, load_corpus
+from transformer.inference.pretrained import locate_pretrained
+from transformer.inference.translator import Translator
+from transformer.recipes.architectures import architecture
+from transformer.recipes.presets import Preset
+from transformer.recipes.record import describe_environment, read_record, write_record
+
+#: The model and the corpus that come with the package.
+SHIPPED = "tatoeba-en-de"
+
+
+def parser(doc: str | None, output: Path | None, minutes: bool = False) -> argparse.ArgumentParser:
+    """Make the parser of a recorder's options.
+
+    Args:
+        doc: docstring of the recorder; its first line describes the command.
+        output: default path of the record; None if it depends on other options.
+        minutes: also take ``--minutes``, after which no item is begun.
+    """
+    made = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    made.add_argument("--output", type=Path, default=output, help="file of the record")
+    if minutes:
+        made.add_argument(
+            "--minutes", type=float, default=float("inf"), help="begin no item after that time"
+        )
+    return made
+
+
+class Recording:
+    """A record that is written after every item.
+
+    Args:
+        path: of the record.
+        module: the recorder, ``transformer.lab.TOPIC.record``.
+        options: further words of the command that repeats the recording.
+        keep: keep what the record holds, except for the heading; False starts afresh.
+        digits: decimals to write of every number; None for all.
+        heading: further fields of the record.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        module: str,
+        options: Sequence[str] = (),
+        keep: bool = True,
+        digits: int | None = None,
+        **heading: Any,
+    ):
+        self.path, self.digits = path, digits
+        self.content: dict[str, Any] = read_record(path) if keep and path.exists() else {}
+        command = " ".join(["python -m", module, *options])
+        self.content |= dict(command=command, environment=describe_environment()) | heading
+        self._before = self.content.get("cpu_seconds", 0) - time.process_time()
+
+    @property
+    def cpu_seconds(self) -> int:
+        """CPU time of the recording so far, over all sittings."""
+        return round(self._before + time.process_time())
+
+    def say(self, line: str) -> None:
+        """Print a line with the CPU time of the recording so far."""
+        print(f"{self.cpu_seconds} s of CPU: {line}", flush=True)
+
+    def save(self, line: str) -> None:
+        """Write the record and its CPU time, and print a line."""
+        self.content["cpu_seconds"] = self.cpu_seconds
+        written = self.content if self.digits is None else rounded(self.content, self.digits)
+        write_record(self.path, written)
+        self.say(line)
+
+
+def rounded(value: Any, digits: int) -> Any:
+    """Round every number of a nested record."""
+    if isinstance(value, dict):
+        return {key: rounded(part, digits) for key, part in value.items()}
+    if isinstance(value, list):
+        return [rounded(part, digits) for part in value]
+    return round(value, digits) if isinstance(value, float) else value
+
+
+def corpus_facts(corpus: Corpus, split: str) -> dict[str, Any]:
+    """Name a corpus and one of its splits in a record."""
+    return dict(name=corpus.name, licence=corpus.licence, sha256=corpus.checksum, split=split)
+
+
+def shipped() -> tuple[Translator, Corpus, dict[str, Any]]:
+    """Load the shipped model and its corpus; return them with the record's heading for both."""
+    corpus = load_corpus(SHIPPED)
+    weights = (locate_pretrained(SHIPPED) / "model.safetensors").read_bytes()
+    model = dict(name=SHIPPED, sha256=hashlib.sha256(weights).hexdigest())
+    heading = dict(model=model, corpus=corpus_facts(corpus, "test"))
+    return Translator.from_pretrained(SHIPPED), corpus, heading
+
+
+def same_recipe(record: dict[str, Any], preset: Preset) -> bool:
+    """Whether a record is of this preset; a field that it lacks had the default then."""
+
+    def agrees(then: dict[str, Any], now: Any) -> bool:
+        for field in fields(now):
+            value = getattr(now, field.name)
+            if is_dataclass(value):
+                if not agrees(then.get(field.name, {}), value):
+                    return False
+            elif then.get(field.name, field.default) != value:
+                return False
+        return True
+
+    kind = record.get("architecture", architecture(preset.model))
+    return kind == architecture(preset.model) and agrees(record.get("preset", {}), preset)

@@ -1,0 +1,49 @@
+"""Record where the time of a training step goes, at the sizes of ``make bench``.
+
+    python -m transformer.lab.speed.record_step_time     a minute; always on the CPU
+
+The steps are on Tatoeba pairs of similar length, in float32.
+"""
+
+import os
+from dataclasses import asdict
+
+os.environ["ACCELERATE_USE_CPU"] = "true"  # before accelerate looks for a GPU
+
+import torch
+
+from transformer.data.batching import TokenBatches, encode_pairs
+from transformer.lab.recording import Recording, parser, shipped
+from transformer.lab.speed.bench import SIZES
+from transformer.lab.speed.comparison import STEP_TIME
+from transformer.lab.speed.step_time import measure_step_time
+from transformer.training.config import TrainingConfig
+
+#: For each column: size, tokens per batch, threads.
+COLUMNS = {
+    "tiny": ("tiny", 2048, 1),
+    "small": ("small", 2048, 1),
+    "base": ("base", 1024, 1),
+    "base, two threads": ("base", 1024, 2),
+}
+
+
+def main() -> None:
+    """Make the record."""
+    options = parser(__doc__, STEP_TIME)
+    options.add_argument("--steps", type=int, default=4, help="of each size")
+    chosen = options.parse_args()
+    translator, corpus, _ = shipped()
+    pairs, sizes = encode_pairs(translator.tokenizer, corpus.train), {}
+    for name, (size, tokens, threads) in COLUMNS.items():
+        torch.set_num_threads(threads)
+        training, batches = TrainingConfig(batch_tokens=tokens), TokenBatches(pairs, tokens)
+        found = measure_step_time(SIZES[size], batches, training, chosen.steps)
+        print(f"{name}: {found.seconds_per_step:.2f} s per step, {found.shares}", flush=True)
+        sizes[name] = asdict(found)
+    module = "transformer.lab.speed.record_step_time"
+    Recording(chosen.output, module, keep=False, sizes=sizes).save(str(chosen.output))
+
+
+if __name__ == "__main__":
+    main()

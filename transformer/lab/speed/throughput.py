@@ -1,0 +1,152 @@
+"""How fast a preset trains on this machine, and which share of the device's speed that uses.
+
+    python -m transformer.lab.speed.throughput mixture-base wmt14-base
+
+measures presets and writes one record each, with the time of the parts of a step.
+
+Paper: section 5.2 (hardware and schedule), section 6.1, Table 2 (training cost)
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from itertools import islice
+from pathlib import Path
+from statistics import mean, median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from transformer.data.batching import Batch, TokenBatches, padding_waste
+from transformer.inference.device import device_label
+from transformer.lab.speed.step_time import measure_step_time
+from transformer.model.config import TransformerConfig
+from transformer.recipes.architectures import architecture, build_model
+from transformer.recipes.estimate import random_batches, training_flops
+from transformer.recipes.presets import Preset, get_preset
+from transformer.recipes.record import describe_environment, write_record
+from transformer.training.config import Precision
+from transformer.training.curve import read_curve
+from transformer.training.stream import step_batches
+from transformer.training.trainer import Trainer
+
+#: Measurements that the speed page shows, one record per preset.
+MEASUREMENTS = Path(__file__).parent / "measurements"
+
+#: Hours that the paper's training took on eight P100, by number of steps.
+PAPER_HOURS = {100_000: 12.0, 300_000: 84.0}
+
+_TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def measure_throughput(
+    preset: Preset, batches: TokenBatches, text: str, blocks: int = 5, steps: int = 20
+) -> dict[str, Any]:
+    """Time blocks of steps of the real training loop, after two blocks to warm up.
+
+    ``text`` names the text of the batches in the record. Tokens are counted without padding;
+    "seconds_per_step" is the median over the blocks; "utilisation" is the share of the rate of
+    large matrix products that becomes useful operations, None for models other than Transformers.
+
+    Raises:
+        InterruptedError: if a signal ended it early.
+    """
+    total = (2 + blocks) * steps
+    rare: dict[str, Any] = dict.fromkeys(("max_steps", "validate_every", "save_every"), total)
+    config = replace(preset.training, log_every=steps, **rare)
+    torch.manual_seed(config.seed)
+    with TemporaryDirectory() as folder:
+        trainer = Trainer(build_model(preset.model), batches, config, folder, progress=False)
+        device = trainer.accelerator.device
+        on_gpu = device.type == "cuda"
+        if on_gpu:
+            torch.cuda.reset_peak_memory_stats(device)
+        if not trainer.fit():
+            raise InterruptedError("the measurement was interrupted")
+        curve = read_curve(Path(folder) / "curve.jsonl")
+        rates = [line["tokens_per_second"] for line in curve if "tokens_per_second" in line][2:]
+        peak = torch.cuda.max_memory_allocated(device) if on_gpu else None
+    stream = islice(step_batches(batches, config.accumulate), 2 * steps, total)
+    groups = [step.batches for step in stream]
+    timed = [batch for group in groups for batch in group]
+    tokens = [sum(batch.num_target_tokens for batch in group) for group in groups]
+    per_block = [sum(tokens[i : i + steps]) for i in range(0, len(tokens), steps)]
+    seconds = median(n / rate for n, rate in zip(per_block, rates, strict=True)) / steps
+    flops, utilisation, rate = None, None, matrix_rate(device, config.precision)
+    if isinstance(preset.model, TransformerConfig):
+        flops = sum(batch_flops(preset.model, batch) for batch in timed) / len(groups)
+        utilisation = flops / seconds / rate
+    return dict(
+        kind="throughput",
+        preset=preset.to_dict(),
+        architecture=architecture(preset.model),
+        text=text,
+        device=device_label(device),
+        precision=config.precision,
+        steps=len(groups),
+        seconds_per_step=seconds,
+        target_tokens_per_second=mean(tokens) / seconds,
+        target_tokens_per_second_of_blocks=rates,
+        target_tokens_per_step=mean(tokens),
+        source_tokens_per_step=sum(batch.num_source_tokens for batch in timed) / len(groups),
+        padding=padding_waste(timed),
+        flops_per_step=flops,
+        matrix_flops_per_second=rate,
+        utilisation=utilisation,
+        peak_memory_bytes=peak,
+        hours={str(count): count * seconds / 3600 for count in PAPER_HOURS},
+        paper_hours={str(count): hours for count, hours in PAPER_HOURS.items()},
+        environment=describe_environment(),
+    )
+
+
+def batch_flops(config: TransformerConfig, batch: Batch) -> float:
+    """Count the operations of the matrix products of a step on one batch, without padding."""
+    source = (batch.source != config.pad_id).sum(dim=1).tolist()
+    target = (batch.labels != config.pad_id).sum(dim=1).tolist()
+    return sum(training_flops(config, *lengths) for lengths in zip(source, target, strict=True))
+
+
+def matrix_rate(
+    device: torch.device, precision: Precision = "fp32", sizes: Sequence[int] | None = None
+) -> float:
+    """Measure the best rate of large square matrix products, in operations per second.
+
+    ``sizes`` are the rows to try; by default they suit the kind of device.
+
+    Paper: section 6.1, footnote 5 (it takes 9.5 TFLOPS for a P100)
+    """
+    on_gpu, best = device.type == "cuda", 0.0
+    for size in sizes or ((4096, 8192, 16384) if on_gpu else (512, 1024)):
+        a, b = (torch.randn(size, size, device=device).to(_TYPES[precision]) for _ in range(2))
+        out = a @ b  # chooses a kernel
+        for _ in range(5):
+            if on_gpu:
+                torch.cuda.synchronize(device)
+            started = time.perf_counter()
+            for _ in range(3):
+                torch.mm(a, b, out=out)
+            if on_gpu:
+                torch.cuda.synchronize(device)
+            best = max(best, 3 * 2 * size**3 / (time.perf_counter() - started))
+    return best
+
+
+def main() -> None:
+    """Measure presets and write their records."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("presets", nargs="*", default=["mixture-base", "wmt14-base", "wmt14-big"])
+    parser.add_argument("--output", type=Path, default=MEASUREMENTS, help="folder of the records")
+    options = parser.parse_args()
+    for preset in map(get_preset, options.presets):
+        batches = random_batches(preset)  # the time of a step depends on the lengths alone
+        record = measure_throughput(preset, batches, "random tokens, 28 per sentence")
+        parts = asdict(measure_step_time(preset.model, batches, preset.training))
+        path = options.output / f"{preset.name}-throughput.json"
+        print(write_record(path, record | dict(step_time=parts)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Put a finished run into the package: its weights in half precision, a model card, its record.
+
+python -m transformer.lab.table_2.ship runs/tatoeba-small tatoeba-en-de
+"""
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import Any
+
+from transformer.inference.pretrained import SHIPPED_FOLDER
+from transformer.lab.table_2.recorded import RUNS
+from transformer.lab.table_2.summary import hardware_of
+from transformer.recipes.record import read_record
+from transformer.training.checkpoint import load_pretrained, save_pretrained
+
+LIMIT = 20_000_000  # bytes of weights that a package can carry
+
+CARD = """---
+license: cc-by-2.0
+language: [{source}, {target}]
+tags: [translation]
+library_name: transformer-book
+---
+
+# {name}
+
+A {parameters:,}-parameter Transformer that translates {source} to {target}: {layers} layers,
+d_model {d_model}, {heads} heads, post-norm, one matrix for both embeddings and the output. Trained
+from scratch with the package it comes with, preset `{preset}`, seed {seed}: {steps:,} steps,
+{tokens:,} target tokens, {minutes:.0f} minutes on {hardware}. The weights are the mean of the last
+{averaged} checkpoints, stored as float16.
+
+## Data
+
+Tatoeba sentence pairs by way of www.manythings.org/anki ({licence}), {pairs:,} of them for
+training. No sentence of the test split, on either side, is in the training pairs, and none of the
+Tatoeba Challenge test set. SHA-256 of the text: `{sha256}`.
+
+## Scores
+
+| test set | search | score | signature |
+|---|---|---|---|
+{scores}
+
+One run with one seed: the spread over seeds was not measured.
+
+## What to expect
+
+The model was trained on short, everyday sentences only. It translates long sentences, names,
+numbers and technical language badly, may leave out parts of a sentence, and renders "you" as du,
+ihr or Sie at random. Biases of the sentence collection carry over. Use it to study how a
+Transformer works, not to translate text that matters.
+"""
+
+
+def card(name: str, record: dict[str, Any]) -> str:
+    """Write the model card from the record."""
+    rows = [
+        f"| {m['split']}, {m['pairs']:,} pairs | {search_title(m['beam_size'], m['alpha'])} "
+        f"| {m['name']} {m['score']:.2f} | `{m['signature']}` |"
+        for m in record["metrics"]
+        if m["weights"] == "averaged"
+    ]
+    preset, model = record["preset"], record["preset"]["model"]
+    source, target = record["corpus"]["languages"]
+    return CARD.format(
+        name=name,
+        source=source,
+        target=target,
+        parameters=record["parameters"],
+        layers=model["num_layers"],
+        d_model=model["d_model"],
+        heads=model["num_heads"],
+        preset=preset["name"],
+        seed=record["seed"],
+        steps=record["steps"],
+        tokens=record["target_tokens"],
+        minutes=record["minutes"],
+        hardware=hardware_of(record),
+        averaged=len(record["averaged"]),
+        licence=record["corpus"]["licence"].split(";")[0],
+        pairs=record["corpus"]["pairs"]["train"],
+        sha256=record["corpus"]["sha256"],
+        scores="\n".join(rows),
+    )
+
+
+def search_title(beam_size: int, alpha: float) -> str:
+    """Name a search as in the table."""
+    return "greedy" if beam_size == 1 else f"beam {beam_size}, alpha {alpha}"
+
+
+def main() -> None:
+    """Ship the run."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("run", type=Path, help="folder of a finished run")
+    parser.add_argument("name", help="what Translator.from_pretrained will call it")
+    options = parser.parse_args()
+    record = read_record(options.run / "run.json")
+    model, tokenizer = load_pretrained(options.run / "model")
+    folder = SHIPPED_FOLDER / options.name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_text(card(options.name, record), encoding="utf-8")
+    save_pretrained(model, tokenizer, folder, half=True)
+    for file in folder.iterdir():
+        file.chmod(0o644)
+    size = (folder / "model.safetensors").stat().st_size
+    if size > LIMIT:
+        raise ValueError(f"the weights take {size:,} bytes, more than {LIMIT:,}")
+    RUNS.mkdir(exist_ok=True)
+    target = RUNS / f"{record['preset']['name']}-seed{record['seed']}.json"
+    shutil.copyfile(options.run / "run.json", target)
+    print(f"{folder}: {size:,} bytes of weights; record: {target}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""What every translation model offers: the Transformer and the models it is compared with.
+
+Paper: section 3, Figure 1
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from transformer.model.hub import HubModel
+
+
+class TranslationModel(nn.Module, HubModel, ABC):
+    """An encoder and a decoder that share a vocabulary: token ids in, logits out.
+
+    Training calls :meth:`encode` and :meth:`decoder_states` and multiplies the states by
+    ``output_weight`` only where there is a token to predict. Searches call
+    :meth:`start_decoding` and :meth:`decode_next`.
+
+    Batches are padded at the end of each row, and no source row is all padding. Row r of a search
+    belongs to sentence r // beam_size.
+
+    Args:
+        config: a frozen dataclass with at least ``vocab_size``, ``d_model``, ``pad_id``,
+            ``bos_id``, ``eos_id`` and ``to_dict()``.
+
+    Paper: section 3, Figure 1
+    """
+
+    def __init__(self, config: Any):
+        super().__init__()
+        self.config = config
+
+    def forward(
+        self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T V"]:
+        """Return the logits of the next token at every target position.
+
+        Args:
+            source: source ids, padded with ``pad_id``.
+            target: target ids shifted right: ``bos_id`` first.
+
+        Raises:
+            ValueError: if an id is out of range (on the CPU), or a sequence is longer than the
+                learned positions.
+
+        Paper: section 3, Figure 1
+        """
+        return self.decode(target, self.encode(source), source)
+
+    @abstractmethod
+    def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S features"]:
+        """Turn source ids into one vector per position, the decoder's memory.
+
+        Paper: section 3.1, Encoder
+        """
+
+    def decode(
+        self,
+        target: Int[Tensor, "B T"],
+        memory: Float[Tensor, "B S features"],
+        source: Int[Tensor, "B S"],
+    ) -> Float[Tensor, "B T V"]:
+        """Return the logits at every target position, given the encoder's output.
+
+        Args:
+            target: target ids shifted right.
+            memory: the output of :meth:`encode`.
+            source: the source ids, for their padding mask.
+
+        Paper: section 3.1, Decoder
+        """
+        return self.logits(self.decoder_states(target, memory, source))
+
+    @abstractmethod
+    def decoder_states(
+        self,
+        target: Int[Tensor, "B T"],
+        memory: Float[Tensor, "B S features"],
+        source: Int[Tensor, "B S"],
+    ) -> Float[Tensor, "B T d_model"]:
+        """Run the decoder without its output projection; arguments as in :meth:`decode`.
+
+        Paper: section 3.1, Decoder
+        """
+
+    @property
+    @abstractmethod
+    def output_weight(self) -> Float[Tensor, "V d_model"]:
+        """The matrix of the pre-softmax linear transformation.
+
+        Paper: section 3.4
+        """
+
+    def logits(self, states: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch V"]:
+        """Multiply decoder states by the output projection.
+
+        Paper: section 3.4
+        """
+        return F.linear(states, self.output_weight)
+
+    @abstractmethod
+    def start_decoding(
+        self, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
+    ) -> Any:
+        """Encode the source and return the state of a search with ``beam_size`` rows per sentence.
+
+        ``state.reorder(rows)`` makes row i continue the sequence of row ``rows[i]``. A sentence
+        whose rows are all left out leaves the batch; its number may go to another.
+
+        Args:
+            source: source ids, padded with ``pad_id``.
+            max_length: maximum number of :meth:`decode_next` calls.
+            beam_size: rows per sentence.
+
+        Paper: section 3.1 (auto-regressive generation)
+        """
+
+    @abstractmethod
+    def decode_next(self, tokens: Int[Tensor, "rows"], state: Any) -> Float[Tensor, "rows V"]:
+        """Feed the newest token of each row and return the logits of the one after it.
+
+        Args:
+            tokens: ``bos_id`` on the first call, then the tokens that the search chose.
+            state: the return value of :meth:`start_decoding`; it advances by one position.
+
+        Paper: section 3.1 (auto-regressive generation)
+        """
+
+    def num_parameters(self) -> int:
+        """Count the parameters, a shared matrix once.
+
+        Paper: Table 3, last column
+        """
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Any:
+        """Load weights, also of earlier versions, which had one matrix for W^Q, W^K and W^V.
+
+        Raises:
+            RuntimeError: if names or shapes differ.
+        """
+        if any("in_projection." in name for name in state_dict):
+            state_dict = self.split_fused(state_dict)
+        return super().load_state_dict(state_dict, strict, assign)
+
+    def split_fused(self, weights: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert weights of earlier versions, which had one matrix for W^Q, W^K and W^V.
+
+        Args:
+            weights: tensors by name.
+        """
+        split: dict[str, Any] = {}
+        modules = dict(self.named_modules())  # weights of another configuration may name others
+        for name, weight in weights.items():
+            prefix, _, kind = name.rpartition("_projection.")
+            attention = prefix.rpartition(".")[0]
+            if prefix.endswith(".in") and attention in modules:
+                parts = [f"{attention}.{part}_projection" for part in ("query", "key", "value")]
+                sizes = [self.get_submodule(part).out_features for part in parts]
+                for part, piece in zip(parts, weight.split(sizes), strict=True):
+                    split[f"{part}.{kind}"] = piece
+            elif prefix.endswith(".out") and f"{attention}.in_projection.weight" in weights:
+                split[f"{attention}.output_projection.{kind}"] = weight
+            else:
+                split[name] = weight
+        return split

@@ -1,0 +1,198 @@
+"""Files that are whole or absent: one atomic writer, and checksums for weights and settings.
+
+Neither safetensors nor JSON has a checksum: without one, a bit that flips on a disk would be
+loaded as another weight or another setting.
+"""
+
+import errno
+import json
+import os
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+#: Name of the checksum in the header. Files of other programs have none, and are read without.
+CHECKSUM = "crc32"
+#: Name of the file. A folder without it, as other programs write it, is read without.
+MANIFEST = "checksums.json"
+
+# What can be done about the commonest reasons why a file cannot be written.
+_FULL = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "; make room and try again")
+_CLOSED = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "; choose another folder")
+
+
+def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
+    """Let ``write`` fill a neighbouring file, then rename it to ``path``.
+
+    Args:
+        path: the file to make or replace.
+        write: is called with the temporary path.
+
+    Raises:
+        OSError: if the disk is full or the folder cannot be written. ``path`` is then as before.
+            The message says what can be done.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(temporary)
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except (OSError, RuntimeError, SafetensorError) as error:
+        # On a full disk torch reports only a position; the cause is in the context.
+        cause = error.__context__ if isinstance(error.__context__, OSError) else error
+        raise cannot_write(path, cause) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def cannot_write(path: Path, cause: Exception) -> OSError:
+    """Make the error that says why a file was not written, and what to do about it.
+
+    Args:
+        path: of the file.
+        cause: what happened.
+
+    Returns:
+        The error, in one line.
+    """
+    reason = getattr(cause, "strerror", None) or cause
+    advice = (_FULL | _CLOSED).get(getattr(cause, "errno", None) or 0, "")
+    return OSError(f"cannot write {path}: {reason}{advice}")
+
+
+def checksum(weights: Mapping[str, Tensor]) -> str:
+    """Compute the CRC-32 of names, types, shapes and numbers, whatever the order of the names.
+
+    Args:
+        weights: tensors by name.
+
+    Returns:
+        8 hexadecimal digits.
+    """
+    crc = 0
+    for name in sorted(weights):
+        tensor = weights[name].detach().cpu().contiguous()
+        crc = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), crc)
+        crc = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, crc)
+    return f"{crc:08x}"
+
+
+def read_weight_file(path: Path | str) -> dict[str, Tensor]:
+    """Read all tensors of a safetensors file, and compare them with its checksum if it has one.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        The tensors by name, on the CPU.
+
+    Raises:
+        ValueError: if the file is damaged.
+        OSError: if it cannot be read.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            expected = (file.metadata() or {}).get(CHECKSUM)
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except OSError:
+        raise
+    except Exception as error:  # a header of strange numbers makes torch itself complain
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} is not a whole safetensors file: {reason}") from None
+    if expected is not None and expected != checksum(weights):
+        raise ValueError(f"{path} is damaged: checksum mismatch; copy or download it again")
+    return weights
+
+
+def stored_shapes(path: Path | str) -> dict[str, tuple[int, ...]]:
+    """Read the shapes of the tensors in a safetensors file, and nothing else of it.
+
+    Raises:
+        ValueError: if the file is no safetensors file, or claims more than it holds.
+        OSError: if it cannot be read.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} is not a whole safetensors file: {reason}") from None
+
+
+def write_manifest(folder: Path | str, *names: str) -> None:
+    """Write the checksums of files in a folder atomically, replacing former ones.
+
+    They are those of what the files hold: JSON with other line ends or blanks has the same one.
+    Files of other kinds count byte by byte.
+
+    Args:
+        folder: where the files are.
+        names: of the files.
+
+    Raises:
+        OSError: if a file cannot be read, or the manifest not written.
+    """
+    sums = {name: _checksum(Path(folder) / name) for name in sorted(names)}
+    path = Path(folder) / MANIFEST
+    text = json.dumps(sums, indent=2) + "\n"
+    write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
+
+
+def require_unchanged(folder: Path | str, *names: str) -> None:
+    """Compare files in a folder with its manifest.
+
+    A file that the manifest does not name passes, and so do all where there is no manifest. Of
+    weights with a checksum of their own only this is compared, reading them does the rest.
+
+    Args:
+        folder: where the files are.
+        names: of the files.
+
+    Raises:
+        ValueError: if a file is not as it was saved, or the manifest is damaged; it names the file
+            and says what to do.
+        OSError: if a file cannot be read.
+    """
+    path = Path(folder) / MANIFEST
+    if not path.is_file():
+        return
+    sums = _read_json(path)
+    if not isinstance(sums, dict):
+        raise ValueError(f"{path} must hold checksums by file, got {sums!r:.60}; remove it")
+    for name in names:
+        if name in sums and sums[name] != _checksum(Path(folder) / name):
+            raise ValueError(
+                f"{Path(folder) / name} is not as it was saved: damaged, or changed by hand. Take "
+                f"a whole copy of the folder; or, if the change is meant, remove its {MANIFEST}"
+            )
+
+
+def _checksum(path: Path) -> str:
+    if path.suffix == ".json":
+        content = json.dumps(_read_json(path), sort_keys=True)
+        return f"{zlib.crc32(content.encode()):08x}"
+    if path.suffix != ".safetensors":
+        return f"{zlib.crc32(path.read_bytes()):08x}"
+    try:
+        with safe_open(path, "pt") as file:
+            own = (file.metadata() or {}).get(CHECKSUM)
+    except SafetensorError:
+        own = None
+    return own or checksum(read_weight_file(path))
+
+
+def _read_json(path: Path) -> object:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} is not valid JSON: {reason}") from None

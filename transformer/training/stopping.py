@@ -1,0 +1,131 @@
+"""Stop a run early: on a signal, in all processes at the same step, or when numbers turn bad."""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+from transformer.training.state import is_sharded
+
+
+class NonFiniteLossError(RuntimeError):
+    """Loss or weights became infinite or NaN; the message names step and last good checkpoint."""
+
+
+class Interruption:
+    """Turn the first Ctrl-C or SIGTERM into a request to finish the step, save and stop.
+
+    Within ``with Interruption() as interruption``, the first signal sets ``requested`` and stores
+    its ``number``. A second signal uses the original handler. Signal handlers exist in the main
+    thread only; elsewhere this does nothing.
+    """
+
+    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.number: int | None = None
+
+    def __enter__(self) -> "Interruption":
+        self.before = {}
+        if threading.current_thread() is threading.main_thread():
+            self.before = {number: signal.signal(number, self._ask) for number in self.SIGNALS}
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self.requested, self.number = True, number
+        self.__exit__()
+
+
+class SharedStop:
+    """Stop all processes at the same step once one of them has received a signal.
+
+    Exchanging the requests blocks until the device and the slowest process are done. So this
+    happens at steps where the run blocks anyway, for a line of the curve, and in between about
+    once per second. The processes measure together how many steps that is: one at first, and
+    never more than twice the previous number. A single process needs no exchange.
+
+    Args:
+        accelerator: of this process.
+        interruption: the signals that this process received.
+        step: the current step of the run.
+    """
+
+    #: Approximate seconds between two exchanges.
+    SECONDS = 1.0
+
+    def __init__(self, accelerator: Accelerator, interruption: Interruption, step: int):
+        self.accelerator, self.interruption = accelerator, interruption
+        self.asked, self.steps, self.since = step, 1, time.perf_counter()
+
+    def requested(self, step: int, waiting: bool) -> bool:
+        """Say whether to stop after this step; each process must call this after each step.
+
+        Args:
+            step: the step that is done.
+            waiting: whether the processes synchronise at this step anyway, the same in all.
+        """
+        processes = self.accelerator.num_processes
+        if processes == 1:
+            return self.interruption.requested
+        if not waiting and step < self.asked + self.steps:
+            return False
+        micro = int(1e6 * (time.perf_counter() - self.since))
+        # Integers, so that all processes get identical sums and take the same decision.
+        mine = [int(self.interruption.requested), micro]
+        device = self.accelerator.device
+        requests, spent = self.accelerator.reduce(torch.tensor(mine, device=device), "sum").tolist()
+        done = step - self.asked
+        affordable = int(self.SECONDS * 1e6 * processes * done / max(spent, 1))
+        self.asked, self.steps = step, max(1, min(affordable, 2 * self.steps))
+        self.since = time.perf_counter()
+        return requests > 0
+
+
+def require_finite(
+    losses: Sequence[float],
+    step: int,
+    model: nn.Module,
+    last_good: str,
+    anywhere: Callable[[bool], bool] = bool,
+) -> None:
+    """Raise unless the latest losses and the resulting weights are finite.
+
+    Checking the losses is not enough: a finite loss can have an infinite gradient, and the weights
+    of that step would be saved before the next loss shows it.
+
+    Args:
+        losses: of the latest steps, one per step.
+        step: number of the last of these steps.
+        model: the model whose parameters are checked.
+        last_good: a clause naming the checkpoint to return to.
+        anywhere: returns whether a condition holds in any process; with sharded weights each
+            process sees its own shard only.
+
+    Raises:
+        NonFiniteLossError: if a loss or a weight is infinite or NaN.
+    """
+    found = None
+    for number, loss in enumerate(losses, step - len(losses) + 1):
+        if not math.isfinite(loss):
+            found = f"loss is {loss} at step {number}"
+            break
+    else:
+        weights: Iterator[Any] = model.parameters()  # a sharded one is more than a Parameter
+        mine = (w.to_local() if is_sharded(w) else w for w in weights)
+        if anywhere(not torch.stack([weight.isfinite().all() for weight in mine]).all()):
+            found = f"loss is finite but weights are not after step {step}"
+    if found:
+        advice = "a lower learning_rate_factor or longer warm-up may help"
+        raise NonFiniteLossError(f"{found}; {last_good}; {advice}")
