@@ -3,8 +3,7 @@
     >>> from transformer import Translator
     >>> Translator.from_pretrained("tatoeba-en-de")(["A sentence."])
 
-The names below are loaded when they are first used: `import transformer` alone does not wait for
-torch.
+The names below are loaded on first use, so that `import transformer` alone does not load torch.
 """
 
 import sys
@@ -15,8 +14,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# pip looks after both of these; whoever runs from a checkout, or in the kernel of another
-# environment, would meet an error from deep inside.
+# pip checks both; a run from a checkout, or in the kernel of another environment, needs a clear error.
 _PYTHON = (3, 11)
 _NEEDS = (
     "accelerate",
@@ -34,7 +32,7 @@ _NEEDS = (
 
 
 def _check_environment() -> None:
-    """Raise what a reader can act on, if this Python cannot run the package; loads nothing."""
+    """Raise an error that says what to install if this Python cannot run the package."""
     if sys.version_info < _PYTHON:
         raise ImportError(
             f"transformer needs Python {_PYTHON[0]}.{_PYTHON[1]} or newer, and this is "
@@ -54,8 +52,7 @@ def _check_environment() -> None:
 
 _check_environment()
 
-# In a notebook without ipywidgets, a library below warns as soon as the model is imported. Our
-# progress bars are of text, so there is nothing to be warned of.
+# In a notebook without ipywidgets tqdm warns on import; its text bars work without.
 warnings.filterwarnings("ignore", message="IProgress not found")
 
 _HOMES = {

@@ -30,11 +30,6 @@ def test_components_equal_flooding(pairs):
     assert components(source, target) == components_by_flooding(pairs)
 
 
-def test_pairs_are_linked_through_other_pairs_on_both_sides():
-    # 1 links 0 and 2, which share no sentence.
-    assert components(["a", "a", "b", "z"], ["x", "y", "y", "w"]) == [0, 0, 0, 3]
-
-
 def make_pairs(count):
     return Split([f"e{i // 2}" for i in range(count)], [f"g{i // 3}" for i in range(count)])
 

@@ -86,24 +86,23 @@ def test_the_second_time_nothing_is_encoded_and_nothing_learned(
     assert_same_pairs(first, again)
 
 
-def test_another_text_or_tokenizer_is_encoded_anew(files, tokenizer, tmp_path, encodings):
-    def pairs(text):
+def test_another_text_or_tokenizer_is_encoded_again(files, tokenizer, tmp_path, encodings):
+    def encodes(text):
         found = len(encodings)
         cached_pairs(tokenizer, text, tmp_path)
         return len(encodings) > found
 
     text = stream_parallel_files(*files)
-    assert pairs(text) and not pairs(text)
-    assert pairs(text.swapped()) and pairs(text.first(7)) and pairs(text.first(8))
-    assert pairs(stream_parallel_files(*files, max_words=30))
+    assert encodes(text) and not encodes(text)
+    assert encodes(text.swapped()) and encodes(text.first(7)) and encodes(text.first(8))
+    assert encodes(stream_parallel_files(*files, max_words=30))
     before = os.stat(files[0])
-    files[0].write_text(files[0].read_text().replace("cat", "cow"))  # as long as before
+    files[0].write_text(files[0].read_text().replace("cat", "cow"))  # of the same size
     os.utime(files[0], ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    assert pairs(stream_parallel_files(*files))
+    assert encodes(stream_parallel_files(*files))
     tokenizer = Tokenizer.train(["small cow", "SMALL COW"] * 3, 265)
-    assert pairs(text)
-    assert cached_tokenizer(text, 262, tmp_path).vocab_size == 262
-    assert cached_tokenizer(text, 263, tmp_path).vocab_size == 263
+    assert encodes(text)
+    assert [cached_tokenizer(text, n, tmp_path).vocab_size for n in (262, 263)] == [262, 263]
 
 
 def test_damaged_files_are_replaced(files, tokenizer, tmp_path):

@@ -60,11 +60,6 @@ def test_special_tokens(tokenizer):
     assert tokenizer.tokens([0, 1, 2]) == ["<pad>", "<bos>", "<eos>"]
 
 
-def test_special_tokens_in_the_training_text_are_only_text():
-    tokenizer = Tokenizer.train(["<pad> a<eos>b <bos>"] * 500, 264)
-    assert not {0, 1, 2} & set(tokenizer.encode("<pad> a<eos>b <bos>"))
-
-
 def test_vocabulary_has_exactly_the_size_asked_for(tokenizer):
     assert tokenizer.vocab_size == 300
     # Merges were learned: a frequent word is one token, with its blank.

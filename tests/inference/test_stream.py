@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference import stream
-from transformer.inference.stream import decoded_lines, limited_lines, translate_lines
+from transformer.inference.stream import read_lines, translate_lines
 from transformer.inference.translator import Translator
 
 # All characters at which str.splitlines or a file in text mode ends a line.
@@ -23,7 +23,7 @@ def translator(small_transformer):
 
 
 def answers(translator, data, at_once=4):
-    lines = decoded_lines(limited_lines(io.BytesIO(data)))
+    lines = read_lines(io.BytesIO(data))
     return list(translate_lines(translator, lines, at_once, beam_size=1, max_length=5))
 
 
@@ -65,7 +65,7 @@ def test_line_ends_that_the_model_produces_become_blanks(translator, monkeypatch
 
 @pytest.mark.parametrize("text", ["a" * 100_000, "ab " * 33_000, "🙂" * 100_000])
 def test_100_000_characters_are_refused_with_their_line(translator, text):
-    lines = decoded_lines(io.BytesIO(f"Where?\n{text}\nnever\n".encode()))
+    lines = read_lines(io.BytesIO(f"Where?\n{text}\nnever\n".encode()))
     found = []
     with pytest.raises(ValueError, match=r"line 2 has \d+ tokens, more than the 80"):
         for answer in translate_lines(translator, lines, 4, beam_size=1):
@@ -89,9 +89,9 @@ def test_a_line_without_end_is_refused_before_memory_is_full(monkeypatch):
             return len(buffer)
 
     with pytest.raises(ValueError, match="line 1: more than 1,000 bytes"):
-        next(limited_lines(io.BufferedReader(Endless())))
-    ok = list(limited_lines(io.BytesIO(b"x" * 999 + b"\n" + b"y" * 1000)))
-    assert list(map(len, ok)) == [1000, 1000]
+        next(read_lines(io.BufferedReader(Endless())))
+    ok = list(read_lines(io.BytesIO(b"x" * 999 + b"\n" + b"y" * 1000)))
+    assert list(map(len, ok)) == [999, 1000]
 
 
 def test_memory_holds_no_more_lines_than_a_portion(translator, monkeypatch):
@@ -100,7 +100,7 @@ def test_memory_holds_no_more_lines_than_a_portion(translator, monkeypatch):
     def lines():
         for i in range(2000):
             waiting[0] += 1
-            yield f"line {i}\r\n".encode() if i % 3 else b"\n"
+            yield f"line {i}" if i % 3 else ""
 
     def translate(self, texts, **options):
         most[0] = max(most[0], waiting[0])
@@ -108,5 +108,5 @@ def test_memory_holds_no_more_lines_than_a_portion(translator, monkeypatch):
         return [text.upper() for text in texts]
 
     monkeypatch.setattr(Translator, "translate", translate)
-    found = list(translate_lines(translator, decoded_lines(lines()), 64))
+    found = list(translate_lines(translator, lines(), 64))
     assert found == [f"LINE {i}" if i % 3 else "" for i in range(2000)] and most[0] <= 64

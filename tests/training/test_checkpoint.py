@@ -15,7 +15,6 @@ from transformer.training.checkpoint import (
     load_pretrained,
     load_state,
     load_weights,
-    remove_unfinished,
     save_pretrained,
     save_state,
     save_weights,
@@ -116,14 +115,6 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, limit_file_size, save):
     assert "\n" not in str(caught.value)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["file"]
-
-
-def test_only_unfinished_files_are_removed(tmp_path):
-    for name in (".state.pt.1.tmp", "state.pt", "notes.tmp", ".hidden"):
-        (tmp_path / name).write_text("")
-    remove_unfinished(tmp_path)
-    assert sorted(os.listdir(tmp_path)) == [".hidden", "notes.tmp", "state.pt"]
-    remove_unfinished(tmp_path / "not there")
 
 
 # ---------------------------------------------------------------------- models to give away

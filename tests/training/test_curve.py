@@ -12,7 +12,7 @@ from transformer.training.curve import Curve, read_curve
 def test_lines_come_back(tmp_path):
     curve = Curve(tmp_path / "new")
     curve.write(1, loss=2.5, minutes=0.1)
-    assert read_curve(curve.path) == [dict(step=1, loss=2.5, minutes=0.1)]  # while the run goes on
+    assert read_curve(curve.path) == [dict(step=1, loss=2.5, minutes=0.1)]  # during the run
     curve.write(2, loss=2.0)
     assert [line["step"] for line in read_curve(tmp_path / "new/curve.jsonl")] == [1, 2]
     assert read_curve(tmp_path / "nothing.jsonl") == []

@@ -57,7 +57,7 @@ def one_machine(folder: Path) -> None:
 
 def two_machines(folder: Path) -> None:
     assert train(folder / "sharded", accumulate=2, shard=True, clip_norm=CLIP)
-    # A run that one process began: goes on in two, then in two that share out the weights.
+    # A run of one process resumes in two, then in two with sharded weights.
     assert train(folder / "crossing", accumulate=2, max_steps=4)
     assert train(folder / "crossing", accumulate=2, max_steps=6, shard=True)
     rank = int(os.environ["RANK"])
@@ -165,7 +165,7 @@ def test_a_signal_to_one_process_stops_both_and_the_run_goes_on_unchanged(two):
     assert losses[0] == losses[1]
 
 
-def test_two_machines_that_share_out_the_weights_end_where_one_process_does(apart, tmp_path):
+def test_two_machines_with_sharded_weights_end_where_one_process_does(apart, tmp_path):
     train(tmp_path, accumulate=4, clip_norm=CLIP)
     one, both = load(tmp_path / "process-0.pt"), load(apart / "sharded/process-0.pt")
     norms = [torch.stack([g.norm() for g in step.values()]).norm() for step in one[0]]

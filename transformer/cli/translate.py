@@ -47,11 +47,11 @@ def translate(
       transformer translate --model runs/smoke < text.en > text.de
     """
     from transformer.inference.device import choose_device
-    from transformer.inference.stream import decoded_lines, limited_lines, translate_lines
+    from transformer.inference.stream import read_lines, translate_lines
     from transformer.inference.translator import Translator
 
     translator = Translator.from_pretrained(model, choose_device(device))
-    lines, at_once = text or decoded_lines(limited_lines(sys.stdin.buffer)), batch_size
+    lines, at_once = text or read_lines(sys.stdin.buffer), batch_size
     if not text and sys.stdin.isatty():
         typer.echo("one sentence per line; Ctrl-D ends", err=True)
         at_once = 1

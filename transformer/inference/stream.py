@@ -9,35 +9,22 @@ from transformer.inference.translator import Translator
 LONGEST_LINE = 1 << 26
 
 
-def limited_lines(file: Any, name: str = "standard input") -> Iterator[bytes]:
-    """Read the lines of a binary file, with a limit on their length.
+def read_lines(file: Any, name: str = "standard input") -> Iterator[str]:
+    r"""Read lines of UTF-8 from a binary file and strip their line ends.
 
     Args:
-        file: opened in binary mode.
+        file: opened in binary mode; only ``\n`` ends a line.
         name: of the file in error messages.
 
     Raises:
-        ValueError: if a line is longer than ``LONGEST_LINE``, after those before it are yielded.
+        ValueError: if a line is longer than ``LONGEST_LINE`` or not UTF-8, after those before it
+            are yielded.
     """
     number = 0
     while line := file.readline(LONGEST_LINE + 1):
         number += 1
         if len(line) > LONGEST_LINE:
             raise ValueError(f"{name}, line {number}: more than {LONGEST_LINE:,} bytes")
-        yield line
-
-
-def decoded_lines(lines: Iterable[bytes], name: str = "standard input") -> Iterator[str]:
-    r"""Decode lines of UTF-8 and strip their line ends.
-
-    Args:
-        lines: the lines of a binary file: only ``\n`` ends one.
-        name: of the file in error messages.
-
-    Raises:
-        ValueError: if a line is not UTF-8, after those before it are yielded.
-    """
-    for number, line in enumerate(lines, 1):
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:

@@ -67,7 +67,7 @@ class SharedStop:
 
     def __init__(self, accelerator: Accelerator, interruption: Interruption, step: int):
         self.accelerator, self.interruption = accelerator, interruption
-        self.asked, self.steps, self.since = step, 1, time.perf_counter()
+        self.exchanged, self.steps, self.since = step, 1, time.perf_counter()
 
     def requested(self, step: int, waiting: bool) -> bool:
         """Say whether to stop after this step; each process must call this after each step.
@@ -79,16 +79,16 @@ class SharedStop:
         processes = self.accelerator.num_processes
         if processes == 1:
             return self.interruption.requested
-        if not waiting and step < self.asked + self.steps:
+        if not waiting and step < self.exchanged + self.steps:
             return False
         micro = int(1e6 * (time.perf_counter() - self.since))
         # Integers, so that all processes get identical sums and take the same decision.
         mine = [int(self.interruption.requested), micro]
         device = self.accelerator.device
         requests, spent = self.accelerator.reduce(torch.tensor(mine, device=device), "sum").tolist()
-        done = step - self.asked
+        done = step - self.exchanged
         affordable = int(self.SECONDS * 1e6 * processes * done / max(spent, 1))
-        self.asked, self.steps = step, max(1, min(affordable, 2 * self.steps))
+        self.exchanged, self.steps = step, max(1, min(affordable, 2 * self.steps))
         self.since = time.perf_counter()
         return requests > 0
 

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from transformer.data.corpora import corpus_from_files, load_corpus
-from transformer.data.corpora.local import EMBEDDED, find_file
+from transformer.data.corpora.local import find_file
 
 
 def test_unknown_name():
@@ -29,13 +29,6 @@ def test_argument_comes_before_variable_and_folder_before_root(write_lines, tmp_
     in_folder.unlink()
     assert find_file("file.gz", "corpus", tmp_path / "one") == in_root
     assert find_file("nothing.gz", "corpus") is None
-
-
-def test_own_files_come_before_those_of_the_package(write_lines, tmp_path):
-    packaged = EMBEDDED / "tatoeba-en-de" / "deu.txt.gz"
-    assert find_file("deu.txt.gz", "tatoeba-en-de", tmp_path) == packaged
-    own = write_lines("tatoeba-en-de/deu.txt", ["Hi.\tHallo!"])
-    assert find_file("deu.txt.gz", "tatoeba-en-de", tmp_path) == own
 
 
 @pytest.fixture

@@ -139,12 +139,6 @@ def test_where_runs_stand_against_a_published_score(scores, words):
     assert words in versus_published(group(*scores), tiny_published())
 
 
-def test_no_sentence_where_nothing_can_be_compared():
-    assert versus_published(group(41.0, text="plain"), tiny_published()) is None
-    assert versus_published(group(41.0, corpus="multi30k-de-en"), tiny_published()) is None
-    assert versus_group(group(41.0), group(41.0, text="plain"), WHERE) is None
-
-
 @pytest.mark.parametrize(
     "scores, words",
     [

@@ -1,7 +1,6 @@
-"""Where the time of a training step goes: products, attention, loss, dropout, and idle time.
+"""Where the time of a training step goes, as PyTorch's profiler records it.
 
-PyTorch's profiler records every operation of a few training steps. An operation of the backward
-pass carries the number of the forward operation it belongs to, so both count as the same kind.
+A backward operation has the number of its forward operation, so both count as the same kind.
 """
 
 import re
@@ -22,8 +21,7 @@ from transformer.training.config import Precision, TrainingConfig
 from transformer.training.stream import step_batches
 from transformer.training.trainer import Trainer
 
-#: Kinds of operations, in the order of the table. "fused by the compiler" are kernels of
-#: ``torch.compile``; "nothing at work" is Python between two operations, or a GPU without a kernel.
+#: Kinds of operations, in the order of the table; "nothing at work" is Python or an idle GPU.
 KINDS = (
     "matrix products", "attention core", "vocabulary loss", "dropout", "layer norm", "optimizer",
     "copies and padding", "fused by the compiler", "the rest", "nothing at work",

@@ -2,8 +2,6 @@
 
     python -m transformer.lab.speed.throughput mixture-base wmt14-base
 
-measures presets and writes one record each, with the time of the parts of a step.
-
 Paper: section 5.2 (hardware and schedule), section 6.1, Table 2 (training cost)
 """
 

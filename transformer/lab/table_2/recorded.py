@@ -13,13 +13,7 @@ RUNS = Path(__file__).parent / "runs"
 
 
 def recorded_runs(folder: Path | str = RUNS) -> dict[str, dict[str, Any]]:
-    """Read all recorded runs of a folder.
-
-    Args:
-        folder: holds one ``NAME.json`` a run; the package's own records by default.
-
-    Returns:
-        The records by name, in alphabetical order; none if there is no such folder.
+    """Read the records ``NAME.json`` of a folder, by name in alphabetical order.
 
     Raises:
         ValueError: if a file is not a recorded run.

@@ -18,24 +18,25 @@ LIMIT = 20_000_000  # bytes of weights that a package can carry
 
 CARD = """---
 license: cc-by-2.0
-language: [{source}, {target}]
+language: [{corpus[languages][0]}, {corpus[languages][1]}]
 tags: [translation]
 library_name: transformer-book
 ---
 
 # {name}
 
-A {parameters:,}-parameter Transformer that translates {source} to {target}: {layers} layers,
-d_model {d_model}, {heads} heads, post-norm, one matrix for both embeddings and the output. Trained
-from scratch with the package it comes with, preset `{preset}`, seed {seed}: {steps:,} steps,
-{tokens:,} target tokens, {minutes:.0f} minutes on {hardware}. The weights are the mean of the last
-{averaged} checkpoints, stored as float16.
+A {r[parameters]:,}-parameter Transformer that translates {corpus[languages][0]} to
+{corpus[languages][1]}: {model[num_layers]} layers, d_model {model[d_model]}, {model[num_heads]}
+heads, post-norm, one matrix for both embeddings and the output. Trained from scratch with the
+package it comes with, preset `{r[preset][name]}`, seed {r[seed]}: {r[steps]:,} steps,
+{r[target_tokens]:,} target tokens, {r[minutes]:.0f} minutes on {hardware}. The weights are the mean
+of the last {averaged} checkpoints, stored as float16.
 
 ## Data
 
-Tatoeba sentence pairs by way of www.manythings.org/anki ({licence}), {pairs:,} of them for
+Tatoeba sentence pairs by way of www.manythings.org/anki ({licence}), {corpus[pairs][train]:,} for
 training. No sentence of the test split, on either side, is in the training pairs, and none of the
-Tatoeba Challenge test set. SHA-256 of the text: `{sha256}`.
+Tatoeba Challenge test set. SHA-256 of the text: `{corpus[sha256]}`.
 
 ## Scores
 
@@ -62,26 +63,14 @@ def card(name: str, record: dict[str, Any]) -> str:
         for m in record["metrics"]
         if m["weights"] == "averaged"
     ]
-    preset, model = record["preset"], record["preset"]["model"]
-    source, target = record["corpus"]["languages"]
     return CARD.format(
         name=name,
-        source=source,
-        target=target,
-        parameters=record["parameters"],
-        layers=model["num_layers"],
-        d_model=model["d_model"],
-        heads=model["num_heads"],
-        preset=preset["name"],
-        seed=record["seed"],
-        steps=record["steps"],
-        tokens=record["target_tokens"],
-        minutes=record["minutes"],
+        r=record,
+        model=record["preset"]["model"],
+        corpus=record["corpus"],
         hardware=hardware_of(record),
         averaged=len(record["averaged"]),
         licence=record["corpus"]["licence"].split(";")[0],
-        pairs=record["corpus"]["pairs"]["train"],
-        sha256=record["corpus"]["sha256"],
         scores="\n".join(rows),
     )
 
