@@ -7,6 +7,7 @@ import sys
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["MPLBACKEND"] = "agg"
 
+import pytest
 from jaxtyping import install_import_hook
 
 # The hook only sees modules that are imported after it.
@@ -16,3 +17,11 @@ install_import_hook("transformer", "beartype.beartype")
 import torch
 
 torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def unchecked():
+    """Check no shapes in a module: for long loops, and for what a reader's own program does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jaxtyping.config.jaxtyping_disable", True)
+        yield

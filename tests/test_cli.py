@@ -109,26 +109,10 @@ class TestFrame:
         shown = run(name, "--help").stdout
         assert re.search(rf"Examples?:\n    +(accelerate.*)?transformer {name}\b", shown)
 
-    def test_a_wrong_option_is_a_usage_error(self):
-        assert "No such option" in run("translate", "--bean-size", "4", code=2).stderr
-        assert "Missing argument" in run("train", code=2).stderr
-        assert "beam-size" in run("translate", "--beam-size", "x", "Hi.", code=2).stderr
-
     def test_version_is_that_of_the_distribution(self):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         assert run("--version").stdout == f"transformer-book {project['version']}\n"
         assert transformer.__version__ == project["version"]
-
-    def test_debug_keeps_the_traceback(self):
-        with pytest.raises(ValueError, match="unknown preset"):
-            run("--debug", "train", "nothing")
-
-    def test_a_bug_is_not_dressed_up_as_bad_input(self, monkeypatch):
-        monkeypatch.setattr(
-            "transformer.data.corpora.catalogue.corpus_catalogue", lambda data_dir: 1 / 0
-        )
-        with pytest.raises(ZeroDivisionError):
-            run("corpora")
 
     def test_the_package_offers_its_names(self):
         for name in transformer.__all__:
@@ -156,17 +140,6 @@ class TestTrain:
         shown = run("train", "smoke", "-o", folder, *files, *settings(max_steps=7)).stdout
         assert "going on from step 6" in shown
         assert read_record(folder / "run.json")["steps"] == 7
-
-    def test_files_for_validation_and_test_are_used(self, tmp_path, text, files):
-        options = [
-            word
-            for part in ("valid", "test")
-            for word in (f"--{part}-source-file", text[0], f"--{part}-target-file", text[1])
-        ]
-        run("train", "smoke", "-o", tmp_path / "r", *files, *options, *settings(max_steps=1))
-        record = read_record(tmp_path / "r" / "run.json")
-        assert record["corpus"]["pairs"] == {"train": 64, "validation": 64, "test": 64}
-        assert {metric["split"] for metric in record["metrics"]} == {"test"}
 
     @pytest.mark.parametrize(
         "arguments, saying",
@@ -220,8 +193,7 @@ class TestTrain:
 
 
 class TestInterruption:
-    @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-    def test_a_signal_saves_and_the_same_command_resumes(self, tmp_path, files, number, code):
+    def test_a_signal_saves_and_the_same_command_resumes(self, tmp_path, files):
         folder = tmp_path / "run"
         process = command(
             "train", "smoke", "-o", folder, *files, *settings(max_steps=10**6, save_every=50)
@@ -230,9 +202,9 @@ class TestInterruption:
         while not (folder / "state.pt").exists():
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.05)
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
-        assert process.returncode == code, err
+        assert process.returncode == 143, err
         assert err == b""
         last = out.decode().splitlines()[-1]
         pattern = r"stopped at step ([\d,]+) of 1,000,000, .* the same command resumes"
@@ -332,20 +304,6 @@ class TestTranslate:
         piped = run("translate", "-m", trained[0], input="\n".join(texts))
         assert piped.stdout == expected and piped.stderr == ""
 
-    def test_options_reach_the_search(self, trained, monkeypatch):
-        seen = []
-
-        def translate(self, texts, **options):
-            seen.append((list(texts), options))
-            return list(texts)
-
-        monkeypatch.setattr(Translator, "translate", translate)
-        options = "--beam-size", 2, "--alpha", 1.5, "--penalty", "fairseq", "--batch-size", 2
-        shown = run("translate", "-m", trained[0], *options, input="a\nb\nc\n").stdout
-        wanted = dict(beam_size=2, alpha=1.5, penalty="fairseq", batch_size=2)
-        assert seen == [(["a", "b"], wanted), (["c"], wanted)]
-        assert shown == "a\nb\nc\n"
-
     def test_one_line_comes_out_for_one_that_goes_in(self, trained):
         lines = "the cat\r\n\n   \nthe\u2028dog\nthe tree"
         shown = run("translate", "-m", trained[0], input=lines).stdout
@@ -425,20 +383,6 @@ class TestEvaluate:
         saying = "split must be one of validation, test, .* got 'train'"
         fails("evaluate", "-m", trained[0], *options, "--split", "train", saying=saying)
 
-    def test_moses_tokens_are_made_and_scored_as_they_are(self, trained, tmp_path, monkeypatch):
-        pytest.importorskip("sacremoses")
-        for side, line in (("en", "A Dog's life.\n"), ("fr", "L'homme, seul.\n")):
-            for name in ("newstest2013", "newstest2014"):
-                (tmp_path / f"{name}.en-fr.{side}").write_text(line * 2)
-        seen = []
-        echo = lambda self, texts, *_, **__: seen.extend(texts) or list(texts)  # noqa: E731
-        monkeypatch.setattr(Translator, "translate", echo)
-        options = "--corpus", "wmt-newstest-en-fr", "--data-dir", tmp_path
-        shown = run("evaluate", "-m", trained[0], *options, "--text", "moses-lowercase").stdout
-        assert seen == ["a dog 's life ."] * 2 and "|tok:none|" in shown
-        saying = "text must be one of plain, moses-lowercase, got 'moses'"
-        fails("evaluate", "-m", trained[0], *options, "--text", "moses", saying=saying)
-
     def test_bad_input(self, trained, files, tmp_path):
         both = "--corpus", "tatoeba-en-de"
         fails("evaluate", "-m", trained[0], *files, *both, saying="either --corpus or files")
@@ -458,14 +402,6 @@ class TestAverage:
             by_run = (trained[0] / "average-2" / name).read_bytes()
             assert by_run == (tmp_path / "mine" / name).read_bytes()
         assert run("translate", "-m", tmp_path / "mine", "the cat").stdout.count("\n") == 1
-
-    def test_half_is_half_the_size(self, trained, tmp_path):
-        sizes = []
-        for options in ([], ["--half"]):
-            run("average", trained[0], "--last", 1, "-o", tmp_path / str(options), *options)
-            sizes.append((tmp_path / str(options) / "model.safetensors").stat().st_size)
-        assert sizes[1] < 0.6 * sizes[0]
-        assert run("translate", "-m", tmp_path / "['--half']", "the cat").stdout.count("\n") == 1
 
     def test_bad_input(self, trained, tmp_path):
         fails("average", trained[0], "--last", 9, saying="holds 2 checkpoints, fewer than last=9")
@@ -533,21 +469,6 @@ class TestExport:
         back = from_marian(tmp_path / "m")
         assert back.model.config.d_model == 16
         assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "f", "m"]
-
-    @pytest.mark.parametrize("form", ["torch", "onnx"])
-    def test_graphs_are_what_is_asked_for(self, trained, tmp_path, form, monkeypatch):
-        asked = []
-
-        def write(translator, folder, kind):
-            asked.append((translator.model.config.d_model, kind))
-            folder.mkdir()
-            return 1.23e-7
-
-        monkeypatch.setattr("transformer.interop.graphs.to_graphs", write)
-        (tmp_path / "g").mkdir()  # an empty folder may be there
-        shown = run("export", trained[0], tmp_path / "g", "--to", form)
-        assert f"g: {form}, largest difference of a logit 1e-07, 0.0 MB" in shown.stdout
-        assert asked == [(16, form)] and (tmp_path / "g").is_dir()
 
     @pytest.mark.parametrize(
         ("options", "saying"),

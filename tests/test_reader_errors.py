@@ -11,13 +11,10 @@ import pytest
 import torch
 from huggingface_hub import constants
 from nbclient import NotebookClient
-from typer.testing import CliRunner
 
 import transformer
 from transformer import Translator
-from transformer.cli import app
 from transformer.cli.train import _without_gpu
-from transformer.data.corpora import load_corpus
 from transformer.inference.device import choose_device
 from transformer.recipes.presets import PRESETS
 
@@ -52,17 +49,6 @@ def test_without_a_network_the_real_client_of_the_hub_gives_one_line(monkeypatch
         Translator.from_pretrained("no-such-owner/model")
 
 
-def test_a_corpus_that_cannot_be_downloaded_is_reported_with_a_way_out(monkeypatch, tmp_path):
-    def fail(*args, **options):
-        raise OSError("no network")
-
-    monkeypatch.setattr("urllib.request.urlopen", fail)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(OSError, match="data_dir|TRANSFORMER_DATA_DIR"):
-        load_corpus("multi30k-en-de")
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_missing_gpu_is_one_line_and_days_on_a_cpu_are_announced(monkeypatch):
     with pytest.raises(ValueError, match="device must be one of this machine, got 'cuda'"):
@@ -73,16 +59,6 @@ def test_a_missing_gpu_is_one_line_and_days_on_a_cpu_are_announced(monkeypatch):
     assert _without_gpu(2.0) == _without_gpu(None) == []
     monkeypatch.setattr("transformer.inference.device.choose_device", lambda: torch.device("cuda"))
     assert _without_gpu(900.0) == []
-
-
-def test_a_large_run_is_timed_before_its_corpus_is_downloaded(monkeypatch, tmp_path):
-    def stop(*args, **options):
-        raise ValueError("here the run would begin")
-
-    monkeypatch.setattr("transformer.recipes.estimate.preview", stop)
-    found = CliRunner().invoke(app, ["train", "wmt14-base", "-o", str(tmp_path)])
-    assert found.exit_code == 2 and "here the run would begin" in found.output
-    assert found.output.startswith("timing a step")
 
 
 def test_a_name_from_a_skipped_cell_comes_with_a_hint_and_other_errors_do_not(tmp_path):

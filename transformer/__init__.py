@@ -14,7 +14,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# pip checks both; a run from a checkout, or in the kernel of another environment, needs a clear error.
+# pip checks both, but not for a checkout or for the kernel of another environment.
 _PYTHON = (3, 11)
 _NEEDS = (
     "accelerate",

@@ -58,9 +58,3 @@ def test_arrows_end_at_boxes_and_no_two_boxes_overlap():
             assert not any(left < x < right and top < y < bottom for x, y in points)
         ends = [points[-1] for points, arrow in _lines() if arrow]
         assert any(left <= x <= right and top <= y <= bottom for x, y in ends)
-
-
-def test_the_output_is_the_same_every_time_and_loads_nothing():
-    first, second = (Architecture()._repr_mimebundle_() for _ in range(2))
-    assert first == second and set(first) == {"text/html", "image/png", "text/plain"}
-    assert not re.search(r'(src|xlink:href)="', first["text/html"])

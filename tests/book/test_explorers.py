@@ -115,14 +115,3 @@ def test_beams_carry_every_step_and_the_scores_of_ended_outputs():
     ending = search["steps"][1][0]
     assert ending["text"] == "a" and ending["token"] == "<eos>" and ending["parent"] == 0
     assert ending["scores"] == pytest.approx([-0.75, -0.75 / length_penalty(2, 0.6)], abs=1e-4)
-
-
-def test_wrong_arguments_are_refused():
-    with pytest.raises(ValueError, match="of one length, got 8 and 4"):
-        SoftmaxExplorer(torch.ones(2, 8), torch.ones(3, 4))
-    with pytest.raises(ValueError, match=r"position must be in 30\.\.200, got 3"):
-        PositionExplorer(position=3)
-    with pytest.raises(ValueError, match="tokens must be 4 to 10, got 3"):
-        MaskBuilder(["a"] * 3)
-    with pytest.raises(ValueError, match="at least one"):
-        BeamExplorer({}, Letters())

@@ -3,23 +3,20 @@
 import copy
 import json
 import re
-from dataclasses import replace
 
 import generated
 import pytest
-from generated import api, claims, exercises, measured, paper_index, results
+from generated import api, claims, exercises, paper_index, results
 from generated.exercises import exercises_of
-from generated.paper_index import PLACES, places, places_of_row
+from generated.paper_index import PLACES
 
 from transformer.book.tables import comparison
-from transformer.lab.recipe.choices import CHOICES, Effect
+from transformer.lab.recipe.choices import CHOICES
 from transformer.lab.speed import scale
-from transformer.lab.speed.comparison import RECORD, STEP_TIME, Row, speed_table, summarise
-from transformer.lab.speed.step_time import StepTime
+from transformer.lab.speed.comparison import RECORD
 from transformer.lab.table_2.recorded import recorded_runs
 from transformer.lab.table_2.summary import hardware_of, metric_of, metric_title
-from transformer.recipes.presets import PRESETS, get_preset
-from transformer.recipes.record import write_record
+from transformer.recipes.presets import PRESETS
 
 ROOT = generated.ROOT
 CHAPTERS = claims.chapters(ROOT).values()
@@ -36,32 +33,12 @@ def test_a_page_shows_all_of_its_texts(page):
     assert "<!-- filled" not in generated.fill(page, text)
 
 
-def test_an_unknown_text_is_an_error():
-    with pytest.raises(KeyError):
-        generated.fill("book/scale", "<!-- filled: nothing -->")
-    assert generated.fill("book/other", "<!-- filled: nothing -->") == "<!-- filled: nothing -->"
-
-
 def test_every_module_has_one_entry():
     pages = (ROOT / "book" / "api").glob("*.md")
     text = "".join(generated.fill("book/api/x", page.read_text()) for page in pages)
     listed = re.findall(r"automodule:: (\S+)", text)
     assert sorted(listed) == [name for name, _ in api.modules(ROOT)]
     assert text.index("transformer.model.attention") < text.index("transformer.model.base")
-
-
-def test_packages_and_modules_must_exist():
-    with pytest.raises(FileNotFoundError):
-        api.entries(ROOT, "transformer.nothing")
-    with pytest.raises(ValueError, match="transformer.model.nothing"):
-        api.entries(ROOT, "transformer.model", "nothing")
-
-
-def test_entries_of_the_lab_are_short():
-    for name, left in (("transformer.lab.toys.toy.x", ["One."]), ("transformer.model.x", None)):
-        lines = ["One.", "", "Args:"]
-        api.shorten(None, "function", name, None, None, lines)
-        assert lines == (left or ["One.", "", "Args:"])
 
 
 @pytest.fixture
@@ -140,28 +117,6 @@ def test_every_public_name_is_in_one_half_of_the_way_back():
     assert set(re.findall(r"\]\(#([\w-]+)\)", found["code"])) <= anchors
 
 
-def test_places_are_read():
-    for text, expected in {
-        "section 3.2.1, Eq. (1)": ("3.2.1", "Eq. (1)"),
-        "sections 5.1 to 5.4 and 6.1": ("5.1", "5.2", "5.3", "5.4", "6.1"),
-        "sections 1 and 2 (recurrent), 3.2.1 (additive)": ("1", "2", "3.2.1"),
-        "section 4, Figures 3 to 5; and more": ("4", "Figure 3", "Figure 4", "Figure 5"),
-        "section 2 (ConvS2S); Gehring et al. 2017, section 3.3": ("2",),
-        "all sections": ("all sections",),
-    }.items():
-        assert places(text) == expected
-    for row, expected in {
-        "6.2, Table 3 (A): BLEU 24.9 / 25.5 for h = 1 / 4": ("6.2", "Table 3"),
-        "Abstract: attention alone": ("Abstract",),
-        "Footnote 4: q · k": ("footnote 4",),
-        "Nothing on cross-attention in 3": (),
-    }.items():
-        assert places_of_row(row) == expected
-    for text in ("section 8", "section 3.6", "Table 5", "the appendix", ""):
-        with pytest.raises(ValueError, match="no place of the paper"):
-            places(text)
-
-
 @pytest.fixture
 def make():
     """Make a record from one that was really recorded."""
@@ -227,38 +182,6 @@ def test_presets_without_a_record_are_listed(make):
     assert "Every preset has a record." in results.texts(runs)["not-run"]
 
 
-def test_a_published_score_moves_beside_our_run(make):
-    alone = results.texts({})["published"]
-    assert "Transformer-Tiny" in alone and "28.4" not in alone
-    beside = results.texts({"tiny-seed1": make("multi30k-tiny", 1, 41.0)})["published"]
-    assert "Transformer-Tiny" not in beside and "31.25" in beside  # 2017 is not scored here
-
-
-def test_table_2_is_complete():
-    rows = results.texts({})["table-2"].splitlines()
-    assert len(rows) == 2 + 10
-    assert rows[-1].startswith("| Transformer, big | 28.4 | 41.8 | 2.3e+19 | 2.3e+19 |")
-
-
-def test_hardware_in_words():
-    def words(device, devices, threads):
-        hardware = dict(device=device, devices=devices, cpu="Some CPU", threads=threads)
-        return hardware_of(dict(environment=dict(hardware=hardware)))
-
-    assert words("cpu", 1, 1) == "Some CPU, 1 thread" and words("cpu", 1, 4)[-7:] == "threads"
-    assert words("Some GPU", 1, 8) == "Some GPU" and words("Some GPU", 8, 8) == "8 × Some GPU"
-
-
-def test_an_effect_has_mean_range_and_verdict():
-    worse = Effect("glorot-init", (-0.5, -0.7), (-2.0, -4.0), 100, 0.1)
-    assert measured.describe_effect(worse) == (
-        "-0.60 nats (-0.70 to -0.50), -3.0 BLEU (-4.0 to -2.0): "
-        "[worse](../notebooks/21_left_out.ipynb)"
-    )
-    level = Effect("x", (-0.1, 0.2), (0.0, 0.0), 1, 0.3)
-    assert "[no clear difference](" in measured.describe_effect(level)
-
-
 def test_the_runs_of_the_paper_on_paper():
     base, big, *_ = scale.planned_runs()
     assert base.target_tokens == 100_000 * 25_000 and big.target_tokens == 300_000 * 25_000
@@ -268,63 +191,6 @@ def test_the_runs_of_the_paper_on_paper():
     one, eight = base.seconds("H100"), base.seconds("H100", 8)
     assert one == pytest.approx(8 * eight) == pytest.approx(base.flops / 0.35 / 989e12)
     assert base.seconds("A100") == pytest.approx(one * 989 / 312)
-
-
-def test_a_text_is_taken_in_proportion():
-    found = dict(
-        text_bytes=800,
-        learn=dict(cpu_seconds=1.0),
-        encode=dict(cpu_seconds=3.0, source_tokens=150, target_tokens=50),
-        start_again=dict(cpu_seconds=0.5, peak_bytes=1400, idle_bytes=1000),
-    )
-    text = scale.planned_text(100, dict(pairs={"9": {}, "10": found}))  # 26 times the tokens
-    assert (text.text_bytes, text.prepare_seconds) == (26 * 800, pytest.approx(26 * 4.0))
-    assert (text.plan_bytes, text.start_seconds) == (10 * 400, pytest.approx(5.0))
-    assert text.cache_bytes == 5200 * 2 + 100 * 32
-
-
-def test_eight_gpus_share_weights_gradients_and_moments():
-    count, alone, whole = scale.memory(get_preset("wmt14-big"))
-    _, shared, _ = scale.memory(get_preset("wmt14-big"), 8)
-    assert whole == 12 * count and alone - shared == 14 * count
-
-
-def test_ratios_are_taken_within_a_round():
-    rows = summarise({"a": [10.0, 100.0, 30.0], "b": [10.0, 50.0, 10.0]})
-    assert rows[0] == dict(name="a", median=30.0, ratio=1.0, least=1.0, most=1.0)
-    assert rows[1] == dict(name="b", median=10.0, ratio=2.0, least=1.0, most=3.0)
-    with pytest.raises(ValueError):
-        summarise({"a": [1.0, 2.0], "b": [1.0]})
-
-
-def test_a_table_compares_the_first_with_the_others():
-    rows = [Row("a", 30.0, 1.0, 1.0, 1.0), Row("b", 10.0, 3.0, 2.5, 3.5)]
-    table = speed_table("tokens", rows)
-    assert table.rows == [["a", "30.0", "", ""], ["b", "10.0", "3.00", "2.50 to 3.50"]]
-    assert speed_table("MiB", rows).header[1:3] == ["MiB", "a: times its memory"]
-
-
-def test_the_parts_of_a_step_are_shares_of_it():
-    step = StepTime("cpu", "fp32", 3, 0.5, 1000.0, {"dropout": 0.1, "matrix products": 0.3})
-    other = replace(step, kinds={"matrix products": 0.2})
-    assert measured.step_table({"tiny": step, "base": other}).rows == [
-        ["matrix products", "75.0%", "100.0%"], ["dropout", "25.0%", "0.0%"],
-        ["seconds per step", "0.500", "0.500"], ["target tokens per second", "2,000", "2,000"],
-    ]  # fmt: skip
-
-
-def test_gpus_appear_once_they_are_measured(tmp_path):
-    assert "Nothing on this page was measured on a GPU" in measured.speed(tmp_path)["gpu"]
-    steps = json.loads(STEP_TIME.read_text(encoding="utf-8"))["sizes"]["base"]
-    found = dict(
-        kind="throughput", device="NVIDIA H200", precision="bf16", utilisation=0.371,
-        target_tokens_per_second=731_234.0, step_time=steps | dict(kinds={"nothing at work": 1.0}),
-    )  # fmt: skip
-    write_record(tmp_path / "wmt14-base-throughput.json", found)
-    write_record(tmp_path / "smoke-throughput.json", found | dict(device="cpu, 1 threads"))
-    text = measured.speed(tmp_path)["gpu"]
-    assert "| wmt14-base | NVIDIA H200 | bf16 | 731,000 | 37% |" in text
-    assert "| nothing at work | 100.0% |" in text and "smoke" not in text
 
 
 def test_the_prose_of_the_speed_page_agrees_with_the_record():

@@ -4,18 +4,14 @@ import json
 
 import pytest
 import typer
-from nbformat import from_dict
 
 from book.make.check import faults
 from book.make.notebooks import (
     NOTEBOOKS,
     RUN_TIMES,
-    check_ids,
     execute,
     execute_one,
-    rounded,
     run_with,
-    store_time,
 )
 
 GOOD = """
@@ -129,23 +125,6 @@ def test_a_notebook_that_raises_stays_as_it_was(tmp_path, capsys, monkeypatch):
     assert stop.value.exit_code == 1 and "ZeroDivisionError" in capsys.readouterr().err
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
     assert RUN_TIMES.read_bytes() == times
-
-
-def test_ids_must_be_there_once():
-    with pytest.raises(ValueError, match="a-1"):
-        check_ids(from_dict({"cells": [{"id": "a-1"}, {"id": "a-1"}]}))
-    with pytest.raises(ValueError, match="cell 1 has no id"):
-        check_ids(from_dict({"cells": [{"id": "a-1"}, {}]}))
-
-
-def test_run_times_are_coarse_and_steady(tmp_path):
-    for seconds, before, after in [(0.1, None, 5), (26, None, 30), (1e4, None, 600), (25, 20, 20),
-                                   (31, 20, 30), (13, 20, 15)]:  # fmt: skip
-        assert rounded(seconds, before) == after
-    path = tmp_path / "times.json"
-    for name, seconds in [("b", 9), ("a", 31), ("a", 34)]:
-        store_time(name, seconds, path)
-    assert json.loads(path.read_text()) == {"a": 30, "b": 10}
 
 
 def test_every_chapter_has_a_run_time():

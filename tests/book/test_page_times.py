@@ -27,15 +27,6 @@ def test_prose_counts_more_than_code_and_folded_cells_not_at_all():
     assert page_times.words(page(prose, *folded, raw)) == 7
 
 
-def test_times_in_words():
-    assert page_times.line(10, None) == ""
-    assert page_times.line(210, None) == "A minute to read"
-    timed = page_times.line(2510, 30)
-    assert timed == "13 minutes to read, about half a minute to run on one CPU core"
-    assert "about 45 seconds to run" in page_times.line(500, 45)
-    assert "about a minute and a half to run" in page_times.line(900, 90)
-
-
 def test_the_line_follows_the_first_title_except_in_the_api_reference(tmp_path):
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "run_times.json").write_text(json.dumps({"05_masks": 20}))

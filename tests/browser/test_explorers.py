@@ -145,13 +145,6 @@ def test_arrow_keys_move_each_slider_and_the_words_follow(opened, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_page_may_change_its_theme(opened, name):
-    page = opened(name)
-    page.evaluate("() => { document.body.style.color = '#eee'; }")
-    page.wait_for_function("document.querySelector('.explorer').dataset.theme === 'dark'")
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_without_scripts_there_is_a_picture_with_words(opened, name, explorers):
     page = opened(name, java_script_enabled=False)
     picture = page.locator(".explorer img")

@@ -6,8 +6,6 @@ import sys
 import pytest
 from pypdf import PdfReader
 
-from book.make import pdf as make_pdf
-
 ONLY = ["book/intro", "notebooks/02_attention"]
 
 
@@ -70,9 +68,3 @@ def test_links_lead_through_the_file_or_to_the_public_book(pdf):
         pdf.get_page_number(target.get_object()) for target in inside if hasattr(target, "idnum")
     }
     assert chapter in places
-
-
-def test_the_order_is_that_of_the_book():
-    chapters = [dict(file="a/1", sections=[dict(file="a/2")]), dict(file="a/3")]
-    contents = dict(root="a/0", parts=[dict(caption="A", chapters=chapters)])
-    assert make_pdf.pages_of(contents) == [("", ["a/0"]), ("A", ["a/1", "a/2", "a/3"])]

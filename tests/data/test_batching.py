@@ -11,7 +11,6 @@ from transformer.data.batching import (
     encode_pairs,
     padding_waste,
 )
-from transformer.data.parallel import Split
 from transformer.data.tokenizer import Tokenizer
 
 
@@ -125,32 +124,6 @@ def test_batch_by_hand():
     assert {t.dtype for t in (batch.source, batch.target_input, batch.labels)} == {torch.int64}
 
 
-@given(length_pairs)
-def test_labels_are_the_input_shifted_by_one(lengths):
-    pairs = pairs_of_lengths(lengths)
-    batches = TokenBatches(pairs, 200)
-    for rows in batches.epoch(0):
-        batch = batches.batch(rows)
-        real = batch.labels != 0
-        assert int(real.sum()) == batch.num_target_tokens
-        assert torch.equal(real, batch.target_input != 0)
-        for row, label, shown in zip(rows, batch.labels, batch.target_input, strict=True):
-            expected = pairs.target[int(row)]
-            assert label[: len(expected)].tolist() == expected
-            assert shown[: len(expected)].tolist() == [1, *expected[:-1]]
-
-
-def test_encode_pairs_keeps_order_and_ends_every_sentence():
-    texts = ["Ein Satz.", "", "Noch einer <eos>."]
-    tokenizer = Tokenizer.train(texts, 260)
-    encoded = encode_pairs(tokenizer, Split(texts, texts[::-1]))
-    assert len(encoded) == 3
-    for text, row in zip(texts, range(3), strict=True):
-        assert encoded.source[row] == [*tokenizer.encode(text), 2]
-        assert encoded.target[-1 - row] == [*tokenizer.encode(text), 2]
-    assert encoded.source[1] == [2]
-
-
 def test_padding_waste_by_hand():
     batches = TokenBatches(pairs_of_lengths([(1, 2), (3, 2)]), 100)
     assert padding_waste([batches.batch(np.array([0, 1]))]) == pytest.approx(2 / 10)
@@ -161,7 +134,7 @@ def test_padding_waste_by_hand():
 
 def test_padding_waste_on_tatoeba_is_below_a_tenth(tatoeba):
     tokenizer = Tokenizer.train(tatoeba.validation.source + tatoeba.validation.target, 2000)
-    batches = TokenBatches(encode_pairs(tokenizer, tatoeba.train), 4096)
+    batches = TokenBatches(encode_pairs(tokenizer, tatoeba.train.first(30_000)), 4096)
     made = [batches.batch(rows) for rows in batches.epoch(0)]
     assert padding_waste(made) < 0.10
     # Small batches must not be the reason: most of the budget is used.

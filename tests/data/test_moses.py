@@ -1,7 +1,5 @@
 """Lower-cased Moses tokens: what becomes of a sentence, of its splits and of its language."""
 
-import sys
-
 import pytest
 
 from transformer.data.moses import moses_lowercased
@@ -32,9 +30,3 @@ def test_the_language_decides():
     french = moses_lowercased(corpus(text, text, ("fr", "en"))).train
     assert french.source == ["l' homme et l' oiseau"]
     assert french.target == ["l 'homme et l 'oiseau"]
-
-
-def test_without_sacremoses_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sacremoses", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'transformer-book\[moses\]'"):
-        moses_lowercased(corpus(["a"], ["b"]))

@@ -1,6 +1,5 @@
 import gzip
 import tracemalloc
-import warnings
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,14 +8,6 @@ from hypothesis import strategies as st
 from transformer.data import lines as lines_module
 from transformer.data.lines import read_lines, unpack_gzip
 from transformer.data.parallel import Corpus, Split, load_parallel_files
-
-
-def test_split_iterates_pairs_and_must_be_aligned():
-    split = Split(["a", "b"], ["x", "y"])
-    assert list(split) == [("a", "x"), ("b", "y")] and len(split) == 2
-    assert list(split.swapped()) == [("x", "a"), ("y", "b")]
-    with pytest.raises(ValueError, match="2 source and 1 target"):
-        Split(["a", "b"], ["x"])
 
 
 def test_checksum_depends_on_text_split_and_order():
@@ -97,15 +88,6 @@ def test_text_that_compresses_well_is_no_bomb(write_lines, monkeypatch):
     monkeypatch.setattr(lines_module, "ALWAYS_ALLOWED", 0)
     lines = [f"the {i} cats see the {i * 7} dogs." for i in range(5000)]
     assert read_lines(write_lines("text.gz", lines)) == lines
-
-
-def test_good_files_load_without_a_warning(write_lines):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        split = load_parallel_files(
-            write_lines("a.en", ["one", "two"]), write_lines("a.de.gz", ["eins", "zwei"])
-        )
-    assert list(split) == [("one", "eins"), ("two", "zwei")]
 
 
 def test_unequal_files(write_lines):

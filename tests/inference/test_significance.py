@@ -24,7 +24,7 @@ def score(hypotheses, references, **options):
     return float(bleu_of_counts(counts.sum(axis=0)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(pairs, st.sampled_from(["13a", "none", "intl"]), st.booleans())
 def test_sums_of_counts_give_sacrebleus_own_score(corpus, tokenize, lowercase):
     """For any text: also empty, too short for 4-grams, or with nothing in common."""
@@ -60,12 +60,6 @@ def test_the_bootstrap_is_as_wide_as_sacrebleus():
     assert (high - low) / 2 == pytest.approx(own._ci, rel=0.15)
 
 
-def test_four_times_the_sentences_halve_the_interval():
-    counts = sentence_counts(*corpus(1600))
-    widths = [np.subtract(*interval(bootstrap(counts[:n]))[::-1]) for n in (400, 1600)]
-    assert widths[0] / widths[1] == pytest.approx(2, rel=0.2)
-
-
 def test_paired_draws_detect_a_small_difference_that_separate_ones_miss():
     hypotheses, references = corpus(400)
     better = [references[i] if i % 40 == 0 else hypotheses[i] for i in range(400)]
@@ -73,11 +67,6 @@ def test_paired_draws_detect_a_small_difference_that_separate_ones_miss():
     paired = bootstrap(other, seed=1) - bootstrap(one, seed=1)
     apart = bootstrap(other, seed=1) - bootstrap(one, seed=2)
     assert interval(paired)[0] > 0 > interval(apart)[0]
-
-
-def test_interval_leaves_the_same_share_out_on_both_sides():
-    assert interval(np.arange(101.0)) == pytest.approx((2.5, 97.5))
-    assert interval(np.arange(101.0), level=0.5) == pytest.approx((25.0, 75.0))
 
 
 @pytest.mark.parametrize(

@@ -52,11 +52,3 @@ def test_the_best_tokens_are_those_of_topk(size, count, rows, seed):
     torch.testing.assert_close(found, values.topk(min(count, size)).values, rtol=0, atol=0)
     assert torch.equal(values.gather(1, tokens), found)
     assert all(len(set(row)) == len(row) for row in tokens.tolist())
-
-
-@settings(deadline=None, derandomize=True, max_examples=60)
-@given(st.lists(st.sampled_from([0.0, 1.0, 2.0, -math.inf]), min_size=1, max_size=60))
-def test_of_equals_the_one_best_is_the_first(values):
-    found, tokens = best_tokens(torch.tensor([values]), 1)
-    assert found.item() == max(values)
-    assert tokens.item() == values.index(max(values))

@@ -99,13 +99,6 @@ def test_what_is_written_and_loaded_is_the_model(tmp_path, kind, changes, free_l
         path.write_bytes(whole)
 
 
-def test_a_difference_is_an_error():
-    ours, other = make().model, make().model
-    other.decoder[1].feed_forward.output.bias.data[0] += 0.1
-    with pytest.raises(ValueError, match="the graphs differ from the model by"):
-        graphs._require_equal(ours, EncoderGraph(other), StepGraph(other))
-
-
 def test_what_cannot_be_exported_or_loaded(tmp_path):
     ours = make()
     with pytest.raises(ValueError, match="one joint tokenizer"):

@@ -3,19 +3,15 @@
 import io
 import json
 import pickle
-import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from torch.torch_version import TorchVersion
 
 from transformer.inference.decoding import beam_search
 from transformer.interop import from_marian, marian
-from transformer.interop.marian import MarianTokenizer
-from transformer.model.transformer import Transformer
 
 REASON = "the originals of Marian models need transformers and sentencepiece: requirements.txt"
 transformers = pytest.importorskip("transformers", reason=REASON)
@@ -168,40 +164,6 @@ def test_logits_are_equal(make, changes):
     assert_equal_logits(translator, original)
 
 
-def test_logits_are_equal_at_the_size_of_opus_mt_s_vectors(make):
-    """Many coordinates, off-centre before the last norm, where rounding errors would show."""
-    original, folder = make(
-        d_model=512, encoder_attention_heads=8, decoder_attention_heads=8, init_std=0.02
-    )
-    with torch.no_grad():
-        original.model.decoder.layers[-1].fc2.bias += 5.0
-        original.final_logits_bias.normal_(std=5.0)
-    original.save_pretrained(folder)
-    assert_equal_logits(from_marian(folder), original)
-
-
-def test_attention_weights_are_equal(make):
-    original, folder = make(decoder_layers=2)
-    original.set_attn_implementation("eager")
-    source, theirs, ours = (ids[:1] for ids in random_ids(original.config))
-    maps = from_marian(folder).model.attention_weights(source, ours)
-    expected = original(source, decoder_input_ids=theirs, output_attentions=True)
-    for found, wanted in (
-        (maps.encoder, expected.encoder_attentions),
-        (maps.decoder, expected.decoder_attentions),
-        (maps.cross, expected.cross_attentions),
-    ):
-        torch.testing.assert_close(found, list(wanted), rtol=1e-5, atol=1e-5)
-
-
-def test_the_model_is_a_plain_transformer_that_can_be_saved(make, tmp_path):
-    original, folder = make()
-    translator = from_marian(str(folder))
-    translator.model.save_pretrained(tmp_path / "ours")
-    translator.model = Transformer.from_pretrained(str(tmp_path / "ours"))
-    assert_equal_logits(translator, original)
-
-
 # ------------------------------------------------------------------ translations
 
 
@@ -240,7 +202,7 @@ def generate(original, batch, beam_size, **options):
     )
 
 
-@pytest.mark.parametrize("beam_size", [1, 2, 4])
+@pytest.mark.parametrize("beam_size", [1, 4])
 def test_translations_are_equal(trained, beam_size):
     original, folder, tokenizer = trained
     batch = tokenizer(ENGLISH, return_tensors="pt", padding=True)
@@ -253,8 +215,7 @@ def test_translations_are_equal(trained, beam_size):
     assert ours == theirs == GERMAN
 
 
-@pytest.mark.parametrize("beam_size", [2, 4])
-@pytest.mark.parametrize("alpha", [0.6, 1.0])
+@pytest.mark.parametrize(("beam_size", "alpha"), [(2, 1.0), (4, 0.6)])
 def test_where_the_searches_differ_ours_found_the_better_score(trained, beam_size, alpha):
     """The rule of :func:`from_marian`'s docstring is the only difference between them."""
     original, folder, tokenizer = trained
@@ -319,14 +280,6 @@ def test_each_side_has_its_own_pieces_and_labels(make):
     assert "".join(weights.predicted_tokens) == "▁Ein▁Hund</s>"
 
 
-def test_characters_without_a_piece_do_not_spell_a_special_token():
-    ids = {"</s>": 0, "<unk>": 1, "1": 2, "▁": 3, "<pad>": 4}
-    model = train_pieces(["1 2 3", "3 2 1", "1 3"], 8)
-    tokenizer = MarianTokenizer(model, ids, vocab_size=6, pad_id=4, bos_id=5, eos_id=0)
-    for text in ids:
-        assert not {0, 4, 5} & {*tokenizer.encode(text)}, text
-
-
 def test_text_is_data(make):
     _, folder = make(extra=(">>deu<<",))
     tokenizer = from_marian(folder).tokenizer
@@ -337,14 +290,6 @@ def test_text_is_data(make):
         with pytest.raises(ValueError, match="unknown language code|valid Unicode"):
             tokenizer.encode(wrong)
     assert tokenizer.decode([]) == tokenizer.decode([tokenizer.bos_id, 10_000]) == ""
-
-
-@pytest.mark.parametrize(
-    "ids", [{"</s>": 0}, {"<unk>": 1, "a": 9}, {"<unk>": 1, "a": "2"}, {"<unk>": 8}]
-)
-def test_a_vocabulary_that_does_not_fit_is_refused(pieces, ids):
-    with pytest.raises(ValueError, match="vocabulary must have"):
-        MarianTokenizer(pieces[0], ids, vocab_size=9, pad_id=7, bos_id=8, eos_id=0)
 
 
 # ------------------------------------------------------------------ files
@@ -379,14 +324,6 @@ def test_any_other_pickle_is_refused_unrun(make, monkeypatch, tmp_path, content)
         with pytest.raises(ValueError, match="pytorch_model.bin does not read"):
             from_marian(folder)
     assert not Path("exploded").exists()
-
-
-def test_an_old_torch_does_not_open_a_pickle(make, monkeypatch):
-    _, folder = make()
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    monkeypatch.setattr(torch, "__version__", TorchVersion("2.5.1"))
-    with pytest.raises(ValueError, match="only read with PyTorch 2.6 or newer, got 2.5.1"):
-        from_marian(folder)
 
 
 @pytest.mark.parametrize(
@@ -426,17 +363,6 @@ def test_settings_that_do_not_fit_are_refused_by_name(make, changes):
     (name,) = changes
     with pytest.raises(ValueError, match=f"does not load: .*({name}|numbers, the weights)"):
         from_marian(folder)
-
-
-def test_settings_of_older_files_and_defaults_are_understood(make):
-    original, folder = make(activation_function="gelu", scale_embedding=False)
-    path = folder / "config.json"
-    rewrite(path, normalize_before=False, add_bias_logits=False, num_beams=6)
-    kept = json.loads(path.read_text())
-    for name in ("activation_function", "scale_embedding", "tie_word_embeddings", "eos_token_id"):
-        del kept[name]
-    path.write_text(json.dumps(kept))
-    assert_equal_logits(from_marian(folder), original)
 
 
 def test_tensors_must_fit_the_settings(make):
@@ -515,10 +441,3 @@ def test_a_model_that_cannot_be_found(monkeypatch, tmp_path):
     monkeypatch.undo()
     with pytest.raises(FileNotFoundError, match="on the Hugging Face Hub"):
         from_marian("a--b../c")  # no valid name on the Hub
-
-
-def test_without_sentencepiece_the_error_names_the_extra(make, monkeypatch):
-    _, folder = make()
-    monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'transformer-book\[marian\]'"):
-        from_marian(folder)

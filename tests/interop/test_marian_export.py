@@ -10,7 +10,7 @@ from transformer.inference.pretrained import locate_pretrained
 from transformer.inference.translator import Translator
 from transformer.interop import from_marian, to_marian
 from transformer.interop.marian_export import sentencepiece_model
-from transformer.interop.marian_weights import coordinate_order, stack_names
+from transformer.interop.marian_weights import stack_names
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 
@@ -120,15 +120,3 @@ def test_what_marian_lacks_is_named(tmp_path, changes):
     with pytest.raises(ValueError, match=name.replace("final", "encoder")):
         to_marian(make(**changes), tmp_path / "no")
     assert not (tmp_path / "no").exists()
-
-
-def test_the_list_of_names_covers_every_parameter_of_the_stacks():
-    ours = [name for name, _ in make().model.named_parameters() if name != "embedding.weight"]
-    pairs = stack_names(2, 1)
-    assert sorted(pair.ours for pair in pairs) == sorted(ours)
-    assert len({pair.theirs for pair in pairs}) == len(pairs)
-
-
-def test_coordinates_of_an_odd_size():
-    assert coordinate_order(5).tolist() == [0, 3, 1, 4, 2]
-    assert coordinate_order(4).tolist() == [0, 2, 1, 3]

@@ -120,17 +120,3 @@ def test_what_theirs_cannot_have_is_refused(changes):
     (name,) = changes
     with pytest.raises(ValueError, match=f"{name} must be .* got"):
         to_torch(make(**changes))
-
-
-def test_refusals_of_from_torch():
-    model = make()
-    stacks = to_torch(model)
-    with pytest.raises(ValueError, match=r"embedding must be \(V, 16\)"):
-        from_torch(stacks, torch.randn(17, 8))
-    stacks.encoder.norm = nn.LayerNorm(16)
-    with pytest.raises(ValueError, match="both or neither"):
-        from_torch(stacks, model.embedding.weight)
-    stacks.encoder.norm = None
-    stacks.encoder.layers[0].activation = torch.tanh
-    with pytest.raises(ValueError, match="activation must be one of"):
-        from_torch(stacks, model.embedding.weight)

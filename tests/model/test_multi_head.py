@@ -108,3 +108,10 @@ def test_dropout_is_active_in_training_only():
     torch.testing.assert_close(weights[""].sum(-1), torch.ones(2, 2, 5).double())  # before dropout
     assert torch.equal(attention.eval()(x), plain(x))
     assert torch.equal(plain.train()(x), plain.eval()(x))
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 5), (2, 1, 1, 5), (2, 4, 5, 5)])
+def test_masks_broadcast(shape):
+    attention, x, mask = make(8, 4), draw(2, 5, 8), some_mask(*shape, seed=1)
+    whole = mask.expand(2, 4, 5, 5)
+    torch.testing.assert_close(attention(x, mask=mask), attention(x, mask=whole))

@@ -53,10 +53,6 @@ def test_operations_are_those_that_pytorch_counts(sizes):
 def test_hardware_time_of_the_papers_models():
     assert f"{hardware_flops(hours=12):.1e}" == "3.3e+18"
     assert f"{hardware_flops(hours=3.5 * 24):.1e}" == "2.3e+19"
-    with pytest.raises(ValueError, match="above 0"):
-        hardware_flops(0)
-    with pytest.raises(ValueError, match="above 0"):
-        training_flops(TransformerConfig.base(), 0, 5)
 
 
 def test_the_folder_of_a_run_is_as_large_as_computed(tmp_path, preset, corpus):
@@ -118,9 +114,6 @@ def test_needs_of_the_papers_models():
     here = requirements(PRESETS["wmt14-base"], seconds=7200.0, devices=2, at_hand=True)
     assert here.disk == here.folder
     assert "time: about 2.0 hours on 2 devices, by the steps" in here.lines()[-1]
-
-
-def test_activations_of_other_models_are_not_estimated():
     needs = requirements(Preset("toy", RecurrentConfig(50, d_model=16)), on_gpu=True)
     assert needs.device_memory is None and needs.parameters > 0
 

@@ -13,15 +13,13 @@ import sacrebleu
 import torch
 from typer.testing import CliRunner
 
+from tests.recipes.conftest import KATZEN, NOUNS
 from transformer.cli import app
 from transformer.inference.metrics import compound_split_bleu
 from transformer.inference.translator import Translator
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record, read_translations
 from transformer.recipes.translation import TranslationRun
-
-NOUNS = ["cat", "dog", "house", "tree", "river", "train", "book", "window"]
-KATZEN = ["Katze", "Hund", "Haus", "Baum", "Fluss", "Zug", "Buch", "Fenster"]
 
 SMALL = dict(
     vocab_size=300, d_model=32, d_ff=64, num_heads=4, num_layers=2, dropout=0.0, max_steps=120,
@@ -92,9 +90,8 @@ def test_from_one_command_to_a_record(tmp_path, wmt14, name, averaged, per_step)
     assert searches == {(w, beam, 0.6) for w in ("last", "averaged") for beam in (1, 4)}
 
     # The recorded score is that of the stored translations.
-    references = [
-        f"{row['de']}" for row in sys.modules["datasets"].load_dataset("", "", "")["test"]
-    ]
+    rows = sys.modules["datasets"].load_dataset("", "", "")["test"]
+    references = [row["de"] for row in rows]
     translations = read_translations(tmp_path / "run/translations.json.gz")["test"]
     (recorded,) = (
         m["score"]
@@ -105,8 +102,7 @@ def test_from_one_command_to_a_record(tmp_path, wmt14, name, averaged, per_step)
     assert recorded > 40  # it has learned to translate these
     assert compound_split_bleu(translations, references, "de").score > 40
     translator = Translator.from_pretrained(tmp_path / "run/model")
-    english = sys.modules["datasets"].load_dataset("", "", "")["test"]
-    assert translator([row["en"] for row in english]) == translations
+    assert translator([row["en"] for row in rows]) == translations
 
 
 def test_half_precision_and_accumulation_go_on_as_if_never_stopped(tmp_path, corpus):
@@ -130,37 +126,3 @@ def test_half_precision_and_accumulation_go_on_as_if_never_stopped(tmp_path, cor
         weights.append(run.model.state_dict())
     for name, weight in weights[0].items():
         assert weight.dtype == torch.float32 and torch.equal(weight, weights[1][name]), name
-
-
-def test_needs_are_printed_before_a_download(tmp_path, wmt14):
-    def offline(*_, **__):
-        raise ConnectionError("no network")
-
-    sys.modules["datasets"].load_dataset = offline
-    result = train("wmt14-base", tmp_path / "run")
-    assert result.exit_code == 2 and "cannot download wmt14-en-de" in result.stderr
-    lines = result.stdout.splitlines()[2:]
-    assert [line.split(":")[0] for line in lines] == ["disk", "memory", "time"]
-    assert "820 MB of it to download at most" in lines[0]
-    assert not (tmp_path / "run").exists()
-
-
-def test_own_files_are_no_download(tmp_path, wmt14, monkeypatch):
-    folder = tmp_path / "data/wmt14-en-de"
-    folder.mkdir(parents=True)
-    rows = sys.modules["datasets"].load_dataset("", "", "")
-    wmt14.clear()
-    stems = dict(train="train", validation="newstest2013", test="newstest2014")
-    for split, stem in stems.items():
-        for side in ("en", "de"):
-            text = "".join(row[side] + "\n" for row in rows[split])
-            (folder / f"{stem}.en-de.{side}").write_text(text)
-    monkeypatch.setenv("TRANSFORMER_DATA_DIR", str(tmp_path / "data"))
-    changes = dict(max_steps=4, warmup_steps=2, batch_tokens=400)
-    result = train("wmt14-base", tmp_path / "run", **changes)
-    assert result.exit_code == 0, result.output
-    assert not wmt14 and "to download" not in result.stdout and "needs of" in result.stdout
-    # A resumed run has printed its needs already.
-    assert "needs of" not in train("wmt14-base", tmp_path / "run", **changes).stdout
-    record = read_record(tmp_path / "run/run.json")
-    assert record["corpus"]["languages"] == ["en", "de"]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
 from tiny_training import VOCAB_SIZE, make_model, weights_of
 
 from transformer.data.tokenizer import Tokenizer
@@ -19,15 +18,6 @@ from transformer.training.checkpoint import (
     save_state,
     save_weights,
 )
-
-
-def test_weights_come_back_as_they_were(tmp_path):
-    weights = {"a": torch.randn(3, 4).T, "b": torch.randn(2).half()}  # a is not contiguous
-    save_weights(weights, tmp_path / "new folder/w.safetensors")
-    back = load_weights(tmp_path / "new folder/w.safetensors")
-    assert back.keys() == weights.keys()
-    for name in weights:
-        assert back[name].dtype == weights[name].dtype and torch.equal(back[name], weights[name])
 
 
 def test_a_state_comes_back_as_it_was(tmp_path):
@@ -62,14 +52,13 @@ def test_a_mean_needs_files_of_one_model(tmp_path):
 
 
 @pytest.mark.parametrize("load, save", [(load_weights, save_weights), (load_state, save_state)])
-@pytest.mark.parametrize("damage", ["cut", "empty", "zeros at the start"])
+@pytest.mark.parametrize("damage", ["cut", "zeros at the start"])
 def test_a_damaged_file(tmp_path, load, save, damage):
     path = tmp_path / "file"
     save({"a": torch.randn(1000)}, path)
     whole = path.read_bytes()
     content = {
         "cut": whole[:-50],
-        "empty": b"",
         "zeros at the start": bytes(100) + whole[100:],
     }
     path.write_bytes(content[damage])
@@ -157,19 +146,6 @@ def test_model_and_tokenizer_must_agree(tmp_path, tokenizer):
     assert not (tmp_path / "model").exists()
 
 
-def test_a_full_disk_leaves_the_old_model(tmp_path, model, tokenizer, limit_file_size):
-    save_pretrained(model, tokenizer, tmp_path)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    with torch.no_grad():
-        model.embedding.weight.zero_()
-    limit_file_size((tmp_path / "model.safetensors").stat().st_size // 2)
-    with pytest.raises(OSError, match="cannot write") as caught:
-        save_pretrained(model, tokenizer, tmp_path)
-    assert "\n" not in str(caught.value)
-    limit_file_size(-1)
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
 def test_a_missing_or_damaged_file_is_refused(tmp_path, model, tokenizer, name):
     save_pretrained(model, tokenizer, tmp_path)
@@ -179,14 +155,4 @@ def test_a_missing_or_damaged_file_is_refused(tmp_path, model, tokenizer, name):
         load_pretrained(tmp_path)
     file.unlink()
     with pytest.raises(FileNotFoundError, match=f"{name} is missing"):
-        load_pretrained(tmp_path)
-
-
-def test_weights_of_another_model_are_refused(tmp_path, model, tokenizer):
-    save_pretrained(model, tokenizer, tmp_path)
-    save_file({"a": torch.zeros(2)}, tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match="model.safetensors is not as it was saved"):
-        load_pretrained(tmp_path)
-    (tmp_path / "checksums.json").unlink()
-    with pytest.raises(ValueError, match="do not fit"):
         load_pretrained(tmp_path)

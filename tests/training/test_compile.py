@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 # Sentences, source length, target length. In the first, all sizes are equal; every other one is
 # half padding.
 FIRST = [(6, 6, 6), (5, 8, 9), (4, 7, 9), (6, 12, 7)]
-LATER = [(9, 3, 5), (3, 12, 11), (5, 5, 8), (8, 4, 4), (3, 4, 17), (7, 19, 2), (2, 9, 3), (4, 6, 6)]
+LATER = [(9, 3, 5), (5, 5, 8), (3, 4, 17), (7, 19, 2), (4, 6, 6)]
 
 
 def batch_of(sentences: int, source: int, target: int, padded: bool) -> Batch:

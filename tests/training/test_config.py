@@ -53,3 +53,8 @@ def test_slow_half_precision_warns(tmp_path, precision, device, flags, warns):
         warnings.simplefilter("always")
         require_precision(precision, device, processor)
     assert len(found) == warns
+
+
+def test_float16_needs_a_gpu():
+    with pytest.raises(ValueError, match='"fp16" needs a GPU'):
+        require_precision("fp16", "cpu")

@@ -2,20 +2,10 @@
 
 import importlib.util
 import json
-import sys
 
 import pytest
 
 from transformer.training.curve import Curve, read_curve
-
-
-def test_lines_come_back(tmp_path):
-    curve = Curve(tmp_path / "new")
-    curve.write(1, loss=2.5, minutes=0.1)
-    assert read_curve(curve.path) == [dict(step=1, loss=2.5, minutes=0.1)]  # during the run
-    curve.write(2, loss=2.0)
-    assert [line["step"] for line in read_curve(tmp_path / "new/curve.jsonl")] == [1, 2]
-    assert read_curve(tmp_path / "nothing.jsonl") == []
 
 
 @pytest.mark.parametrize("rest", ["", '{"step": 5, "lo', '{"step": 5, "loss": 1.0}'])
@@ -46,12 +36,6 @@ def test_a_damaged_line_affects_no_other(tmp_path):
         path.write_bytes(b"\n".join([*lines[:2], damage, *lines[3:]]) + b'\n{"step": 9')
         Curve(tmp_path, step=3).write(4, loss=2.0)
         assert [line["step"] for line in read_curve(path)] == [0, 1, 3, 4]
-
-
-def test_without_tensorboard_the_message_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'transformer-book\[tensorboard\]'"):
-        Curve(tmp_path, tensorboard=True)
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("tensorboard"), reason="needs tensorboard")

@@ -13,7 +13,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer.fast import packing
-from transformer.model.transformer import Transformer
 from transformer.training.stream import step_batches
 
 aten = torch.ops.aten
@@ -86,27 +85,6 @@ RECIPES = [dict(), dict(accumulate=3, clip_norm=0.1), dict(precision="bf16"),
 def test_a_step_reads_no_value(tmp_path, recipe):
     trainer = make_trainer(tmp_path, **recipe)
     assert step_without_waiting(trainer).isfinite()
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda x: x.item(), lambda x: float(x), lambda x: bool(x > 0), lambda x: x.tolist(),
-        lambda x: x.numpy(), lambda x: x.cpu(), lambda x: x.view(1)[x.view(1) > 0],
-        lambda x: x.nonzero(), lambda x: torch.tensor(1.0, device=x.device),
-    ],
-)  # fmt: skip
-def test_reading_a_value_is_detected(tmp_path, monkeypatch, ask):
-    trainer, encode = make_trainer(tmp_path, fast=False), Transformer.encode
-
-    def asking(self, *arguments):
-        memory = encode(self, *arguments)
-        ask(memory.detach().sum())
-        return memory
-
-    monkeypatch.setattr(Transformer, "encode", asking)
-    with pytest.raises(HostWait):
-        step_without_waiting(trainer)
 
 
 def test_fit_reads_values_only_for_lines_of_the_curve(tmp_path):

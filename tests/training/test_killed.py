@@ -35,7 +35,10 @@ MOMENTS = {
     "between two checkpoints": (13, 10),
 }
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+    pytest.mark.usefixtures("unchecked"),
+]
 
 
 def trainer_in(folder: Path):
@@ -95,7 +98,7 @@ def runs(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory):
+def reference(unchecked, tmp_path_factory):
     trainer = trainer_in(tmp_path_factory.mktemp("reference"))
     assert trainer.fit() is True
     return trainer
@@ -128,6 +131,8 @@ def test_a_killed_run_resumes_and_ends_in_the_same_weights(runs, reference, mome
 
 
 if __name__ == "__main__":
+    import torch._dynamo  # once, and not in each child
+
     torch.set_num_threads(1)
     for moment, (last_call, _) in MOMENTS.items():
         killed_run(Path(sys.argv[1]) / moment, last_call)

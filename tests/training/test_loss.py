@@ -1,7 +1,5 @@
 """Label smoothing in three variants, the loss that never stores the logits, and perplexity."""
 
-import math
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -20,7 +18,6 @@ from transformer.training.loss import (
     projected_cross_entropy,
     smoothed_cross_entropy,
     smoothed_targets,
-    smoothing_weights,
 )
 
 VARIANTS = pytest.mark.parametrize("variant", ["uniform", "others", "others-but-padding"])
@@ -66,12 +63,6 @@ def test_the_least_loss_is_the_entropy_of_the_target(variant, vocab_size, entrop
     logits = targets.double().clamp(min=1e-30).log()
     loss = smoothed_cross_entropy(logits, LABEL, 0.1, variant)
     assert loss.item() == pytest.approx(entropy, abs=1e-5)
-
-
-@pytest.mark.parametrize("epsilon", [-0.1, 1.0, float("nan")])
-def test_epsilon_out_of_range(epsilon):
-    with pytest.raises(ValueError, match="epsilon"):
-        smoothing_weights(epsilon, 5)
 
 
 # ---------------------------------------------------------------------- the plain definition
@@ -158,24 +149,6 @@ def test_bfloat16_autocast():
         assert (mine - theirs).norm() < 0.01 * theirs.norm()
 
 
-def test_without_gradients():
-    inputs = draw(7, 4), draw(9, 4, seed=1), draw_labels(7, 9)
-    with_gradients = projected_cross_entropy(*(x.requires_grad_() for x in inputs[:2]), inputs[2])
-    for mode in (torch.no_grad, torch.inference_mode):
-        with mode():
-            without = projected_cross_entropy(*inputs)
-        assert not without[0].requires_grad
-        torch.testing.assert_close(without[0], with_gradients[0].detach())
-        torch.testing.assert_close(without[1], with_gradients[1])
-
-
-def test_no_tokens_at_all():
-    states, weight = draw(0, 4).requires_grad_(), draw(9, 4).requires_grad_()
-    loss, nll = projected_cross_entropy(states, weight, draw_labels(0, 9))
-    loss.backward()
-    assert loss == nll == 0 and (weight.grad == 0).all() and states.grad.shape == (0, 4)
-
-
 def test_the_logits_never_exist_as_a_whole():
     states, weight = draw(64, 4).requires_grad_(), draw(500, 4, seed=1).requires_grad_()
     largest = 0
@@ -235,12 +208,6 @@ def test_loss_ignores_padding_however_much_there_is(batch):
     torch.testing.assert_close(criterion(*padded)[0], criterion(*batch)[0])
 
 
-def test_a_chunk_has_at_least_one_row():
-    states, weight = torch.randn(3, 4), torch.randn(7, 4)
-    with pytest.raises(ValueError, match="chunk_size"):
-        projected_cross_entropy(states, weight, torch.tensor([1, 2, 3]), chunk_size=0)
-
-
 # ---------------------------------------------------------------------- perplexity
 
 
@@ -264,9 +231,3 @@ def test_perplexity_is_exp_of_the_mean_cross_entropy(batch_tokens):
     assert torch.equal(random, torch.get_rng_state())
     rounded = perplexity(model, batches, torch.autocast("cpu", torch.bfloat16))
     assert rounded != expected and rounded == pytest.approx(expected, rel=0.02)
-
-
-def test_a_huge_perplexity_is_finite():
-    model, batches = make_tiny_model(), TokenBatches(make_pairs(12), 30)
-    torch.nn.init.normal_(model.embedding.weight, std=1e4)
-    assert 1e100 < perplexity(model, batches) < math.inf

@@ -17,6 +17,7 @@ from transformer.training.run_folder import require_same
 from transformer.training.stopping import NonFiniteLossError
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.usefixtures("unchecked")
 RUN = dict(max_steps=8, adam_eps=1e-3)
 CLIP = 0.1
 

@@ -11,6 +11,8 @@ from tiny_training import at_step, make_model, make_pairs, make_trainer, weights
 from transformer.training.checkpoint import load_state, load_weights, save_state
 from transformer.training.curve import read_curve
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 # A step takes 2 batches of about 10, so an epoch ends within the run, and dropout is on.
 RUN = dict(max_steps=16, accumulate=2, keep_last=2)
 VALIDATION = make_pairs(10, seed=1)
@@ -21,7 +23,7 @@ def trainer_in(folder, **changes):
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
+def uninterrupted(unchecked, tmp_path_factory):
     trainer = trainer_in(tmp_path_factory.mktemp("uninterrupted"))
     assert trainer.fit() is True
     assert trainer.epoch >= 2 and 0 < trainer.position < len(trainer.batches)

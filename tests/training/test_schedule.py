@@ -30,9 +30,3 @@ def test_up_in_a_line_then_down_with_the_root(step, d_model, warmup_steps):
     expected = peak * (before if step <= warmup_steps else after)
     assert learning_rate(step, d_model, warmup_steps) == pytest.approx(expected)
     assert learning_rate(step, d_model, warmup_steps, 3.0) == pytest.approx(3 * expected)
-
-
-@pytest.mark.parametrize("step, warmup_steps", [(0, 4000), (1, 0)])
-def test_steps_count_from_one(step, warmup_steps):
-    with pytest.raises(ValueError, match=f"at least 1, got {step}, {warmup_steps}"):
-        learning_rate(step, 512, warmup_steps)

@@ -37,14 +37,6 @@ def test_the_first_signal_is_a_request_and_the_second_acts(number):
         signal.signal(signal.SIGINT, was)
 
 
-def test_handlers_are_restored_after_an_error():
-    before = handlers()
-    with pytest.raises(KeyError), Interruption():
-        assert handlers() != before
-        raise KeyError
-    assert handlers() == before
-
-
 # ---------------------------------------------------------------------- several processes
 
 
@@ -119,11 +111,3 @@ def test_fast_first_steps_are_not_misleading(together):
 def test_steps_that_synchronise_anyway_exchange(together):
     processes = together(2, 0.001)
     assert processes.run(1000, signal=(1, 700), waiting=lambda step: step == 702) == [702, 702]
-
-
-def test_a_single_process_needs_no_exchange():
-    interruption = Interruption()
-    shared = SharedStop(Mock(spec=Accelerator, num_processes=1), interruption, 0)
-    assert not shared.requested(1, True)
-    interruption.requested = True
-    assert shared.requested(2, False)

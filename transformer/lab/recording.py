@@ -24,13 +24,7 @@ SHIPPED = "tatoeba-en-de"
 
 
 def parser(doc: str | None, output: Path | None, minutes: bool = False) -> argparse.ArgumentParser:
-    """Make the parser of a recorder's options.
-
-    Args:
-        doc: docstring of the recorder; its first line describes the command.
-        output: default path of the record; None if it depends on other options.
-        minutes: also take ``--minutes``, after which no item is begun.
-    """
+    """Make the parser of a recorder's options, described by the first line of ``doc``."""
     made = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
     made.add_argument("--output", type=Path, default=output, help="file of the record")
     if minutes:
@@ -41,15 +35,10 @@ def parser(doc: str | None, output: Path | None, minutes: bool = False) -> argpa
 
 
 class Recording:
-    """A record that is written after every item.
+    """A record that is written after every item, by ``python -m module options``.
 
-    Args:
-        path: of the record.
-        module: the recorder, ``transformer.lab.TOPIC.record``.
-        options: further words of the command that repeats the recording.
-        keep: keep what the record holds, except for the heading; False starts afresh.
-        digits: decimals to write of every number; None for all.
-        heading: further fields of the record.
+    What the file holds is kept, except for the fields of the heading, unless ``keep`` is False.
+    ``digits`` limits the decimals of every number.
     """
 
     def __init__(
@@ -111,14 +100,13 @@ def same_recipe(record: dict[str, Any], preset: Preset) -> bool:
     """Whether a record is of this preset; a field that it lacks had the default then."""
 
     def agrees(then: dict[str, Any], now: Any) -> bool:
-        for field in fields(now):
-            value = getattr(now, field.name)
-            if is_dataclass(value):
-                if not agrees(then.get(field.name, {}), value):
-                    return False
-            elif then.get(field.name, field.default) != value:
-                return False
-        return True
+        values = [(getattr(now, field.name), field) for field in fields(now)]
+        return all(
+            agrees(then.get(field.name, {}), value)
+            if is_dataclass(value)
+            else then.get(field.name, field.default) == value
+            for value, field in values
+        )
 
     kind = record.get("architecture", architecture(preset.model))
     return kind == architecture(preset.model) and agrees(record.get("preset", {}), preset)

@@ -18,14 +18,8 @@ def optimise(
     """Train a model in place and leave it in evaluation mode.
 
     Args:
-        model: any module. Seed its weights before it is made.
         loss: computes the mean loss of a step, counted from 1.
-        steps: number of optimiser steps.
         rate: the learning rate of a step, counted from 1.
-        eps: the epsilon of Adam.
-
-    Returns:
-        The loss of each step.
 
     Paper: section 5.3
     """

@@ -242,6 +242,8 @@ class MultiHeadAttention(nn.Module):
 
         Paper: sections 3.2.2 and 3.2.3
         """
+        if mask is not None:
+            mask = torch.atleast_2d(mask)  # PyTorch's kernel needs both last axes
         query = self.project_query(x)
         key, value = self.project_memory(x if memory is None else memory)
         return self.output_projection(self.attend(query, key, value, mask, is_causal))

@@ -3,6 +3,7 @@
 Paper: section 2, Table 2
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from transformer.baselines import (
@@ -32,11 +33,8 @@ def architecture(config: ModelConfig) -> str:
 
 def build_model(config: ModelConfig) -> Model:
     """Make the model of a configuration, with fresh weights."""
-    if isinstance(config, TransformerConfig):
-        return Transformer(config)
-    if isinstance(config, RecurrentConfig):
-        return RecurrentTranslator(config)
-    return ConvolutionalTranslator(config)
+    make: Callable[[Any], Model] = ARCHITECTURES[architecture(config)][1]
+    return make(config)
 
 
 def config_of_class(name: str, values: dict[str, Any]) -> ModelConfig:

@@ -13,11 +13,7 @@ from transformer.training.checkpoint import average_checkpoints, load_state
 
 
 def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
-    """Return the newest weight files of a run, oldest first.
-
-    Args:
-        run: the folder of a run.
-        last: how many; the paper averages 5, and 20 for its big models.
+    """Return the newest ``last`` weight files in the folder of a run, oldest first.
 
     Raises:
         ValueError: if ``last`` is below 1 or the run holds fewer.
@@ -35,14 +31,9 @@ def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
 
 
 def average_model(checkpoints: Sequence[Path | str]) -> tuple[Model, Tokenizer]:
-    """Average checkpoints in the folder of their run.
+    """Average weight files ``RUN/checkpoints/step-*.safetensors``; return model and tokenizer.
 
-    Args:
-        checkpoints: weight files ``RUN/checkpoints/step-*.safetensors`` of one run. The
-            configuration and the tokenizer are read from ``RUN``.
-
-    Returns:
-        The model with the mean of the weights, and its tokenizer.
+    The configuration and the tokenizer are read from ``RUN``.
 
     Raises:
         FileNotFoundError: if a file, or the run around it, is missing.

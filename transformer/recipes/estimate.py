@@ -37,20 +37,11 @@ _CPU_BATCH = 1000  # tokens; a larger batch would take a CPU minutes
 def hardware_flops(hours: float | int, devices: int = 8, tflops: float | int = 9.5) -> float:
     """Return time x devices x sustained rate, which Table 2 prints as FLOPs.
 
-    This is what the hardware could have computed, an upper bound on what it did compute.
-
-    Args:
-        hours: duration of the training.
-        devices: number of GPUs.
-        tflops: 10^12 operations per second and GPU; the paper takes 9.5 for a P100.
-
-    Raises:
-        ValueError: if a number is not positive.
+    This is what the hardware could have computed, an upper bound on what it did compute. The paper
+    takes 9.5 TFLOPS for a P100.
 
     Paper: section 6.1, footnote 5
     """
-    if min(hours, devices, tflops) <= 0:
-        raise ValueError(f"all numbers must be above 0, got {hours}, {devices}, {tflops}")
     return hours * 3600 * devices * tflops * 1e12
 
 
@@ -61,18 +52,8 @@ def training_flops(
 
     A multiplication and an addition are two operations. The backward pass costs twice the forward
     pass. Masked scores are counted because they are computed; softmax, norms and the optimizer are
-    few operations and are left out.
-
-    Args:
-        config: the model.
-        source_length: tokens of the source sentence S; a mean will do.
-        target_length: tokens of the target sentence T.
-
-    Raises:
-        ValueError: if a length is not positive.
+    few operations and are left out. Lengths are in tokens; a mean will do.
     """
-    if min(source_length, target_length) <= 0:
-        raise ValueError(f"lengths must be above 0, got {source_length} and {target_length}")
     S, T, d = source_length, target_length, config.d_model
     keys = config.num_heads * (config.d_k or d // config.num_heads)
     values = config.num_heads * (config.d_v or d // config.num_heads)
@@ -111,10 +92,8 @@ class Requirements:
         """Return the needs as a few lines of text."""
         disk, memory = f"disk: {size(self.disk)}", f"memory: about {size(self.main_memory)}"
         if self.download:
-            disk += (
-                f" ({size(self.download)} of it to download at most, {size(self.text)} of text, "
-                f"{size(self.folder)} for the run)"
-            )
+            disk += f" ({size(self.download)} of it to download at most, "
+            disk += f"{size(self.text)} of text, {size(self.folder)} for the run)"
         if self.device_memory is not None:
             memory += f", and about {size(self.device_memory)} on the device that trains"
         lines = [f"needs of {self.name}, {self.parameters:,} parameters", disk, memory]

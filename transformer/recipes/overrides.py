@@ -16,8 +16,7 @@ def parse_changes(preset: Preset, assignments: Sequence[str]) -> dict[str, Any]:
     Of two values for one field the last counts.
 
     Raises:
-        ValueError: if a text has no "=", if there is no such field, or if the value is not of the
-            field's type.
+        ValueError: if a text has no "=", or the field or the value is invalid.
     """
     changes = {}
     for assignment in assignments:
@@ -29,17 +28,13 @@ def parse_changes(preset: Preset, assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_value(name: str, text: str, kind: Any) -> Any:
-    """Read a text as a value of a type.
-
-    Args:
-        name: of the field, for the error.
-        text: the value; "none", "true" and "false" in any case.
-        kind: int, float, bool, str, a ``Literal`` of texts, or a union of these and None.
+    """Read a text as int, float, bool, str, a ``Literal`` of texts, or a union of these and None.
 
     Raises:
-        ValueError: if the text is no such value.
+        ValueError: if the text is no such value; the message has the ``name`` of the field.
     """
-    kinds = _alternatives(kind)
+    single = get_origin(kind) in (Literal, None)
+    kinds = [kind] if single else list(get_args(kind))  # the parts of a union
     for one in kinds:
         try:
             return _read(text, one)
@@ -49,26 +44,17 @@ def parse_value(name: str, text: str, kind: Any) -> Any:
     raise ValueError(f"{name} must be {expected}, got {text!r}")
 
 
-def _alternatives(kind: Any) -> list[Any]:
-    """Return the parts of a union, or the type itself. A Literal's choices stay together."""
-    if get_origin(kind) in (Literal, None):
-        return [kind]
-    return list(get_args(kind))
-
-
 def _read(text: str, kind: Any) -> Any:
     if kind in (int, float, str):
         value = kind(text)
         if kind is float and not math.isfinite(value):
             raise ValueError
         return value
-    words: dict[str, Any]
-    if kind is bool:
-        words = {"true": True, "false": False}
-    elif kind is NoneType:
-        words = {"none": None}
-    else:
-        words = {choice: choice for choice in get_args(kind)}
+    fixed: dict[Any, dict[str, Any]] = {
+        bool: {"true": True, "false": False},
+        NoneType: {"none": None},
+    }
+    words = fixed.get(kind) or {choice: choice for choice in get_args(kind)}
     if text.lower() not in words:
         raise ValueError
     return words[text.lower()]

@@ -19,37 +19,20 @@ from transformer.training.config import TrainingConfig
 class Preset:
     """Everything that a translation run depends on.
 
-    Args:
-        name: of the preset.
-        model: configuration of the model; its ``vocab_size`` is that of the joint vocabulary.
-        training: the recipe.
-        corpus: a name that :func:`~transformer.data.corpora.load_corpus` knows.
-        text: "plain" trains and scores on the text as it is; "moses-lowercase" on lower-cased
-            Moses tokens, see :func:`~transformer.data.moses.moses_lowercased`.
-        train_pairs: use only the first so many training pairs; None for all.
-        test_pairs: use only the first so many pairs of each test split; None for all.
-        score_pairs: validation pairs translated greedily for BLEU at each validation; 0 for none.
-        beam_size: of the final evaluation.
-        alpha: exponent of the length penalty of the final evaluation.
-        penalty: "gnmt" or "fairseq", see :func:`~transformer.inference.decoding.length_penalty`.
-
-    Raises:
-        ValueError: if a number is out of range.
-
     Paper: sections 5 and 6.1
     """
 
     name: str
-    model: ModelConfig
+    model: ModelConfig  #: its ``vocab_size`` is that of the joint vocabulary
     training: TrainingConfig = field(default_factory=TrainingConfig)
-    corpus: str = "tatoeba-en-de"
-    text: TextForm = "plain"
-    train_pairs: int | None = None
-    test_pairs: int | None = None
-    score_pairs: int = 500
-    beam_size: int = 4
-    alpha: float = 0.6
-    penalty: LengthPenalty = "gnmt"
+    corpus: str = "tatoeba-en-de"  #: known to :func:`~transformer.data.corpora.load_corpus`
+    text: TextForm = "plain"  #: "moses-lowercase" trains and scores on lower-cased Moses tokens
+    train_pairs: int | None = None  #: use only the first so many training pairs
+    test_pairs: int | None = None  #: use only the first so many pairs of each test split
+    score_pairs: int = 500  #: validation pairs translated greedily for BLEU; 0 for none
+    beam_size: int = 4  #: of the final evaluation
+    alpha: float = 0.6  #: exponent of the length penalty of the final evaluation
+    penalty: LengthPenalty = "gnmt"  #: see :func:`~transformer.inference.decoding.length_penalty`
 
     def __post_init__(self) -> None:
         for name in ("train_pairs", "test_pairs"):
@@ -67,12 +50,10 @@ class Preset:
     def with_changes(self, **changes: Any) -> "Preset":
         """Return the preset with fields replaced: its own, the model's or the training's.
 
-        Args:
-            changes: values by field name. ``max_length`` is that of the training.
+        ``max_length`` is that of the training.
 
         Raises:
-            ValueError: if no field has that name (the message suggests the nearest one), or if a
-                value is out of range.
+            ValueError: if there is no such field, or a value is out of range.
         """
         parts: dict[str, dict[str, Any]] = {"own": {}, "model": {}, "training": {}}
         for name, value in changes.items():
@@ -89,11 +70,7 @@ class Preset:
         )
 
     def field(self, name: str) -> tuple[str, Any]:
-        """Return the owner of a field ("own", "model" or "training") and the field's type.
-
-        Raises:
-            ValueError: if no field has that name; the message suggests the nearest one.
-        """
+        """Return the owner of a field ("own", "model" or "training") and the field's type."""
         known: dict[str, tuple[str, Any]] = {}
         for home, part in (("own", self), ("model", self.model), ("training", self.training)):
             known |= {f.name: (home, f.type) for f in fields(part)}
@@ -107,11 +84,7 @@ class Preset:
     def command(self) -> str:
         """Return the command that repeats a run of this preset.
 
-        It sets the fields that differ from the preset of that name. The user's own text files are
-        not part of a preset and not named.
-
-        Raises:
-            ValueError: if no preset has that name.
+        It sets the fields that differ from the preset of that name.
         """
         words, named = [f"transformer train {self.name}"], get_preset(self.name)
         parts = (self, named), (self.model, named.model), (self.training, named.training)
@@ -249,7 +222,7 @@ def get_preset(name: str) -> Preset:
     """Return a preset by name.
 
     Raises:
-        ValueError: if no preset has that name; the message lists them.
+        ValueError: if there is none; the message lists the names.
     """
     if name not in PRESETS:
         near = difflib.get_close_matches(name, PRESETS, n=1)

@@ -47,7 +47,6 @@ def read_record(path: Path | str) -> dict[str, Any]:
     """Read a recorded run.
 
     Raises:
-        FileNotFoundError: if there is none.
         ValueError: if the file does not hold one JSON object.
     """
     try:
@@ -60,12 +59,7 @@ def read_record(path: Path | str) -> dict[str, Any]:
 
 
 def write_translations(path: Path | str, translations: dict[str, list[str]]) -> Path:
-    """Write the translations of a run, so that they can be scored again.
-
-    Args:
-        path: of the file, ``NAME.translations.json.gz`` beside ``NAME.json``.
-        translations: sentences by test split, in its order.
-    """
+    """Write the translations of a run, by test split, so that they can be scored again."""
     text = json.dumps(translations, ensure_ascii=False, indent=0).encode()
     packed = gzip.compress(text, mtime=0)  # the same translations make the same file
     write_atomically(Path(path), lambda p: p.write_bytes(packed))
@@ -76,8 +70,7 @@ def read_translations(path: Path | str) -> dict[str, list[str]]:
     """Read what :func:`write_translations` wrote.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged.
+        ValueError: if the file is damaged.
     """
     try:
         translations = json.loads(unpack_gzip(Path(path).read_bytes(), str(path)))

@@ -118,11 +118,8 @@ class TranslationRun:
 
         Paper: section 5.2
         """
-        preset, training, parameters = (
-            self.preset,
-            self.preset.training,
-            self.model.num_parameters(),
-        )
+        preset, training = self.preset, self.preset.training
+        parameters = self.model.num_parameters()
         shown = ("num_layers", "d_model", "d_ff", "d_hidden", "num_heads", "kernel")
         fields = preset.model.to_dict()
         sizes = [f"{name} {fields[name]}" for name in shown if fields.get(name) is not None]
@@ -142,7 +139,8 @@ class TranslationRun:
             f"{training.batch_tokens * per_step:,} tokens, "
             f"{training.max_steps * per_step / len(self.batches):.1f} epochs, "
             f"{training.precision}",
-            f"device: {self.device_name()}, {processes} process{'es' * (processes > 1)}",
+            f"device: {device_label(accelerator.device)}, "
+            f"{processes} process{'es' * (processes > 1)}",
             *needs.lines()[1:],  # without the title
             f"folder: {self.folder}",
         ]
@@ -152,27 +150,14 @@ class TranslationRun:
             lines.append(f"going on from step {self.trainer.step:,}")
         return "\n".join(lines)
 
-    def device_name(self) -> str:
-        """Name the device that the run uses."""
-        return device_label(self.trainer.accelerator.device)
-
     def train(self) -> bool:
-        """Train; return False if a signal ended it early (call again to resume).
-
-        Raises:
-            NonFiniteLossError: if the loss is not a finite number.
-            OSError: if a checkpoint cannot be written.
-        """
+        """Train; return False if a signal ended it early (call again to resume)."""
         return self.trainer.fit()
 
     def finish(self, say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-        """Average the last checkpoints, evaluate, and write the model and the record.
+        """Average the last checkpoints, evaluate, write the model and return the written record.
 
-        Args:
-            say: called with each result.
-
-        Returns:
-            The record, as in ``run.json``.
+        Each result is passed to ``say``.
 
         Paper: section 6.1
         """
@@ -221,11 +206,10 @@ class TranslationRun:
 
     def _samples(self, translations: dict[str, list[str]], count: int = 8) -> list[dict[str, str]]:
         name, split = next(iter(self.tests.items()))
+        rows = zip(split.first(count), translations[name], strict=False)
         return [
             dict(source=source, reference=reference, translation=translation)
-            for (source, reference), translation in zip(
-                split.first(count), translations[name], strict=False
-            )
+            for (source, reference), translation in rows
         ]
 
     def _validation_bleu(self, model: object) -> dict[str, float]:
@@ -294,16 +278,7 @@ def evaluate(
 ) -> list[Score]:
     """Translate a split and return BLEU and chrF, with their signatures.
 
-    Args:
-        translator: model and tokenizer.
-        split: pairs of text.
-        beam_size: 1 is greedy search.
-        alpha: length penalty.
-        batch_size: sentences to translate at once; the result does not depend on it.
-        progress: show a progress bar.
-        text: the form of the split's text. BLEU tokenises plain text and leaves Moses tokens as
-            they are.
-        penalty: see :func:`~transformer.inference.decoding.length_penalty`.
+    BLEU tokenises plain text and leaves Moses tokens as they are.
 
     Paper: section 6.1, Table 2
     """

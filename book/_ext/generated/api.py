@@ -4,6 +4,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+# Modules of the lab whose names begin so are run, not imported.
+_SCRIPTS = ("record", "ship", "bench", "peers")
+
 _ENTRY = """## `{0}`
 
 ```{{eval-rst}}
@@ -28,7 +31,7 @@ def modules(root: Path, package: str = "transformer") -> list[tuple[str, ast.Mod
         name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
         parts = name.split(".")
         # The command line explains itself, and so do the scripts of the lab.
-        is_script = parts[1:2] == ["lab"] and parts[-1].partition("_")[0] in ("record", "bench")
+        is_script = parts[1:2] == ["lab"] and parts[-1].startswith(_SCRIPTS)
         if any(part.startswith("_") for part in parts) or parts[1:2] == ["cli"] or is_script:
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -1,5 +1,3 @@
-import os
-
 import pytest
 
 from transformer.data.corpora import corpus_from_files, load_corpus
@@ -58,23 +56,3 @@ def test_own_validation_and_test_files(own_files, write_lines):
     assert len(corpus.train) == 200 and corpus.train.source[7] == "sentence 7"
     assert list(corpus.validation) == [("dev", "xdev")] and list(corpus.test) == [("test", "xtest")]
     assert "test" in corpus_from_files(own_files, test=files("test")).splits
-
-
-REAL_DATA = os.environ.get("TRANSFORMER_DATA_DIR")
-
-
-@pytest.mark.skipif(not REAL_DATA, reason="TRANSFORMER_DATA_DIR names no data directory")
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [
-        ("tatoeba-en-fr", (149_654, 2_002, 2_000)),
-        ("multi30k-en-de", (29_000, 1_014, 1_000)),
-        ("wmt-newstest-en-de", (None, 3_000, 3_003)),
-        ("mixture-en-de", (200_378, 3_000, 3_003)),
-        ("mixture-fr-en", (194_203, 3_000, 3_003)),
-    ],
-)
-def test_real_corpora(name, sizes):
-    corpus = load_corpus(name, REAL_DATA)
-    splits = (corpus.splits.get(split) for split in ("train", "validation", "test"))
-    assert tuple(None if split is None else len(split) for split in splits) == sizes

@@ -3,7 +3,6 @@ import pytest
 from transformer.data.corpora import load_corpus
 from transformer.data.corpora.local import EMBEDDED
 from transformer.data.corpora.tatoeba import read_pairs
-from transformer.data.splits import components
 
 FOLDER = EMBEDDED / "tatoeba-en-de"
 
@@ -11,18 +10,6 @@ FOLDER = EMBEDDED / "tatoeba-en-de"
 @pytest.fixture(scope="module")
 def file_pairs():
     return read_pairs(FOLDER / "deu.txt.gz")
-
-
-def test_the_file_is_the_one_described(file_pairs):
-    assert len(file_pairs) == len(set(file_pairs)) == 169_813
-    assert len(set(file_pairs.source)) == 135_534
-    assert len(set(file_pairs.target)) == 159_223
-    assert len(set(components(file_pairs.source, file_pairs.target))) == 126_328
-
-
-def test_sizes(tatoeba):
-    sizes = dict(train=155_813, validation=2_004, test=2_000, challenge=17_565)
-    assert {name: len(split) for name, split in tatoeba.splits.items()} == sizes
 
 
 def test_no_sentence_of_one_split_is_in_another(tatoeba):
@@ -45,20 +32,15 @@ def test_nothing_else_is_lost(tatoeba, file_pairs):
 
 
 def test_splits_are_the_same_on_every_machine(tatoeba):
+    sizes = dict(train=155_813, validation=2_004, test=2_000, challenge=17_565)
+    assert {name: len(split) for name, split in tatoeba.splits.items()} == sizes
     # Shipped weights were trained on this split: another one would leak its test set to them.
     expected = "db76618cbeb9dad54abbd1706ed17cb5dfd3446ab902503ac67d6334ac39c672"
     assert tatoeba.checksum == expected
 
 
-def test_reverse_direction_has_the_same_pairs(tatoeba):
-    reverse = load_corpus("tatoeba-de-en")
-    assert (reverse.source_language, reverse.target_language) == ("de", "en")
-    for name, split in tatoeba.splits.items():
-        assert reverse.splits[name] == split.swapped()
-
-
 def test_french_from_a_data_directory(write_lines, tmp_path):
-    columns = [f"English {i}.\tFrançais {i}.\tCC-BY someone" for i in range(5000)]
+    columns = [f"English {i}.\tFrançais {i}.\tCC-BY someone" for i in range(4500)]
     write_lines("data/tatoeba-en-fr/fra.txt", columns)  # not compressed: as it is unpacked
     test_name = "data/tatoeba-en-fr/tatoeba-test-v2021-08-07.eng-fra"
     write_lines(f"{test_name}.eng.gz", ["English 7.", "Something else."])
@@ -67,7 +49,7 @@ def test_french_from_a_data_directory(write_lines, tmp_path):
     train = set(corpus.train) | set(corpus.validation)
     assert ("English 8.", "Français 8.") in train | set(corpus.test)
     assert not {("English 7.", "Français 7."), ("English 9.", "Français 9.")} & train
-    assert sum(map(len, corpus.splits.values())) in range(5000, 5003)
+    assert sum(map(len, corpus.splits.values())) in range(4500, 4503)
 
 
 def test_line_without_a_tab(write_lines):

@@ -46,12 +46,6 @@ def test_through_datasets(fake_datasets, name, config):
     assert list(corpus.train)[-1] == (last if name.startswith("wmt14-en") else last[::-1])
 
 
-def test_without_datasets(monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(ValueError, match=r"pip install 'transformer-book\[wmt\]'"):
-        load_corpus("wmt14-en-de")
-
-
 def test_without_a_network(fake_datasets):
     fake_datasets[0].load_dataset = Mock(side_effect=ConnectionError("Couldn't reach\nthe Hub"))
     with pytest.raises(DownloadError, match="wmt14-en-de: Couldn't reach the Hub; .*data_dir"):

@@ -93,11 +93,3 @@ def test_the_learning_rate_climbs_and_falls():
     moves = -torch.tensor([*places[1:], weight.item()]) + torch.tensor(places)
     expected = torch.tensor([0.1 * min((s + 1) / 5, 1) * (1 - s / 10) for s in range(10)])
     torch.testing.assert_close(moves, expected, rtol=1e-3, atol=1e-6)
-
-
-def test_invalid_sizes():
-    with pytest.raises(ValueError, match="outputs must be at least 1, got 0"):
-        EncoderModel(CONFIG, VectorEmbedding(2, 8), 0)
-    for examples, steps in ((3, 2), (8, 0)):
-        with pytest.raises(ValueError, match="examples must be at least batch_size"):
-            train_by_rows(nn.Linear(1, 1), lambda rows: None, examples, steps, batch_size=4)

@@ -5,9 +5,6 @@ import pytest
 import torch
 
 from transformer.lab.beyond import digits, headlines, reviews, runoff
-from transformer.lab.beyond.encoder_model import train_by_rows
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
 
 
 def verdict(text):
@@ -43,12 +40,6 @@ def test_reviews_of_another_part_are_left_out_and_seeds_repeat():
     texts = {r.text for r in first}
     other = reviews.make_reviews(300, seed=1, without=texts)
     assert len(other) == 300 and not texts & {r.text for r in other}
-
-
-@pytest.mark.parametrize("kinds", [{"ironic": 1.0}, {"plain": 0.5}])
-def test_kinds_must_be_known_and_sum_to_1(kinds):
-    with pytest.raises(ValueError, match="kinds must"):
-        reviews.make_reviews(1, 0, kinds)
 
 
 def test_a_bag_of_words_ignores_the_order_and_a_bag_of_pairs_does_not():
@@ -94,20 +85,6 @@ def test_rouge_counts_each_word_as_often_as_both_have_it(summary, reference, sco
     assert headlines.rouge_1(summary, reference) == score
 
 
-def test_a_summariser_learns_its_reports_by_heart():
-    news = headlines.make_reports(4, seed=0)
-    words = reviews.WordIds([*news.source, *news.target])
-    torch.manual_seed(0)
-    config = TransformerConfig(
-        len(words), d_model=32, d_ff=64, num_heads=4, num_layers=1, dropout=0.0
-    )
-    writer = headlines.Summariser(Transformer(config), words)
-    sources, targets = writer.encode(news)
-    assert (sources == config.eos_id).sum() == 4 and targets.shape == (4, 4)
-    train_by_rows(writer.model, lambda r: writer.loss(sources[r], targets[r]), 4, 80, 4, 5e-3)
-    assert writer(news.source) == news.target
-
-
 def test_water_is_neither_made_nor_lost():
     """The flow is at most the rain plus the initial content of the stores."""
     rain = runoff.draw_rain(3000, np.random.default_rng(0))
@@ -116,10 +93,9 @@ def test_water_is_neither_made_nor_lost():
 
 
 def test_a_linear_reservoir_drains_by_its_share():
-    c = runoff.Catchment(quick_share=0.0, slow_days=20.0)
-    flow = runoff.run_off(np.zeros(50), c)
-    np.testing.assert_allclose(flow[1:] / flow[:-1], 1 - 1 / 20)
-    assert flow[0] == 40 / 20
+    flow = runoff.run_off(np.zeros(50))  # which the slow store feeds alone
+    np.testing.assert_allclose(flow[1:] / flow[:-1], 1 - 1 / runoff.SLOW_DAYS)
+    assert flow[0] == 40 / runoff.SLOW_DAYS
 
 
 def test_windows_hold_the_days_before_and_ask_for_those_after():
@@ -136,8 +112,6 @@ def test_windows_hold_the_days_before_and_ask_for_those_after():
     )
     blind = runoff.cut_windows(river, 4, 2, rain_known=False)
     assert blind.inputs[:, 4:, 0].eq(0).all() and blind.inputs[:, :4, 0].gt(0).any()
-    with pytest.raises(ValueError, match="at least 400 days, got 365"):
-        runoff.cut_windows(river, 395, 5)
 
 
 def test_efficiency():
@@ -164,8 +138,6 @@ def test_patches_are_squares_row_by_row():
     found = digits.cut_patches(image, 2)
     assert found.shape == (1, 6, 4)
     assert found[0, :4].tolist() == [[0, 1, 6, 7], [2, 3, 8, 9], [4, 5, 10, 11], [12, 13, 18, 19]]
-    with pytest.raises(ValueError, match="size must divide 4 and 6, got 4"):
-        digits.cut_patches(image, 4)
 
 
 def test_digits_are_split_in_the_order_of_the_file():
@@ -175,5 +147,3 @@ def test_digits_are_split_in_the_order_of_the_file():
     assert len(learn) == 1700 and len(probe) == 97 and learn.images.max() == 1.0
     np.testing.assert_array_equal(probe.labels, theirs.target[-97:])
     np.testing.assert_allclose(probe.images * 16, theirs.images[-97:])
-    with pytest.raises(ValueError, match="test_size must be between 0 and 1797"):
-        digits.load_digits(1797)

@@ -50,13 +50,8 @@ def test_heads_and_their_names(model):
         "encoder 1.1", "encoder 1.2", "encoder 1.3", "encoder 2.1",
     ]  # fmt: skip
     assert all(Head.named(str(head)) == head for head in heads)
-    for name in ("cross 1", "cross 0.1", "sideways 1.1", "cross 1.x"):
-        with pytest.raises(ValueError, match="name must be like"):
-            Head.named(name)
     assert attention_of(model, Head("cross", 0, 1)) is model.decoder[0].cross_attention
     assert attention_of(model, Head("decoder", 0, 1)) is model.decoder[0].self_attention
-    with pytest.raises(ValueError, match="no head decoder 2.1"):
-        attention_of(model, Head("decoder", 1, 0))
 
 
 @pytest.mark.parametrize("head", ["encoder 2.3", "decoder 1.1", "cross 1.2"])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from jaxtyping import TypeCheckError
 
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
@@ -64,8 +63,6 @@ def test_removal_is_what_a_hole_in_the_source_does(model):
         assert found[what].shape == (3, 4)
         torch.testing.assert_close(found[what][:, 1], (changed - whole).abs().sum(-1) / 2)
     assert (found["token"] - found["vector"]).abs().max() > 1e-4
-    with pytest.raises((ValueError, TypeCheckError), match="removed"):
-        removal_effects(model, SOURCE, TARGET, "word")
 
 
 def test_gradients_are_those_of_each_prediction(model):
@@ -123,5 +120,3 @@ def test_looks_are_those_of_the_encoder():
     np.testing.assert_allclose(looks.weights[2], expected[:, :, 2, 0], rtol=1e-5)
     together = looks_at_name(translator, texts)  # padding changes nothing
     np.testing.assert_allclose(together.weights, looks.weights, atol=1e-6)
-    with pytest.raises(ValueError, match="no sentence begins"):
-        looks_at_name(translator, texts, "Mary")

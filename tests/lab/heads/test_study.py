@@ -2,7 +2,6 @@
 
 import hashlib
 
-import numpy as np
 import pytest
 import torch
 
@@ -15,14 +14,12 @@ from transformer.lab.heads.ablation import Head, edited, heads_of, pair_losses, 
 from transformer.lab.heads.attention_alignment import cross_word_weights, strongest_links
 from transformer.lab.heads.study import (
     EDITS,
-    UNTRAINED_SEEDS,
     alignment_errors,
     bleu_without,
     head_groups,
     loss_without,
     recorded_study,
     study_text,
-    untrained_scores,
 )
 from transformer.lab.heads.word_alignment import alignment_error_rate
 from transformer.model.config import TransformerConfig
@@ -84,16 +81,6 @@ def test_alignment_errors_of_heads_and_means(translator, text):
     expected = alignment_error_rate([strongest_links(w[0, 1]) for w in weights], right)
     assert found["cross 1.2"] == expected
     assert found["all"] == found["cross layer 1"]
-
-
-def test_untrained_models_differ_by_their_seed_and_leave_the_generator_alone(translator, text):
-    state = torch.get_rng_state()
-    found = untrained_scores(translator, text)
-    assert torch.equal(state, torch.get_rng_state())
-    assert len(found) == len(UNTRAINED_SEEDS)
-    first, second = (scores["encoder"].weight for scores in found[:2])
-    assert not np.allclose(first, second)
-    np.testing.assert_array_equal(untrained_scores(translator, text)[0]["encoder"].weight, first)
 
 
 def test_the_record_belongs_to_the_shipped_weights():

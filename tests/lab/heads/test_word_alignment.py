@@ -1,7 +1,5 @@
 """Aligners, error rates and hand-aligned pairs; words made of tokens and back."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -71,12 +69,6 @@ def test_positions_decide_between_equal_words_and_unknown_words_are_no_error():
     assert np.isfinite(table).all() and table.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("change", [dict(iterations=0), dict(none=1.0), dict(pairs=Split([], []))])
-def test_wrong_arguments(change):
-    with pytest.raises(ValueError, match="must"):
-        WordAligner(**dict(pairs=TEXT) | change)
-
-
 def test_links_of_both_directions_are_sure_and_those_of_one_possible():
     class Says(WordAligner):
         def __init__(self, *links):
@@ -99,8 +91,6 @@ def test_error_rate():
         ({(5, 5)}, 1.0),
     ):
         assert alignment_error_rate([frozenset(links)], right) == pytest.approx(expected)
-    with pytest.raises(ValueError, match="at least one link"):
-        alignment_error_rate([], [])
 
 
 def test_hand_aligned_pairs_are_whole_and_of_the_test_split():
@@ -113,16 +103,8 @@ def test_hand_aligned_pairs_are_whole_and_of_the_test_split():
         # The final punctuation is linked, and most words have a sure link.
         last = len(words_of(pair.source)) - 1, len(words_of(pair.target)) - 1
         assert last in pair.sure
+        assert all(0 <= i <= last[0] and 0 <= j <= last[1] for i, j in pair.possible)
         assert len({i for i, _ in pair.sure}) > 0.6 * len(words_of(pair.source))
-
-
-def test_damaged_hand_alignments(tmp_path):
-    path = tmp_path / "pairs.json"
-    for sure, fault in (("0-5", "leads out"), ("0:0", "must be like")):
-        pair = dict(source="a b", target="x y", sure=sure, possible="")
-        path.write_text(json.dumps(dict(pairs=[pair])))
-        with pytest.raises(ValueError, match=fault):
-            hand_aligned(path)
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +130,6 @@ def test_words_get_sums_and_means():
     found = word_weights(weights, [0, 0, 1], [0, 1, 1], "has read")
     np.testing.assert_allclose(found, [[0.2, 0.75], [1.0, 0.0]])
     assert strongest_links(found) == {(1, 0), (0, 1)}
-    with pytest.raises(ValueError, match="must cover"):
-        word_weights(weights, [0, 1, 2, 3], [0, 1], "has read")
 
 
 def test_links_of_a_real_pair(tokenizer):
@@ -165,7 +145,6 @@ def test_links_of_a_real_pair(tokenizer):
         (s, t) for s, i in enumerate(source) for t, j in enumerate(target) if (i, j) == (1, 0)
     ]
     assert [tuple(place) for place in np.argwhere(found).tolist()] == expected
-    assert token_links(translator, pair, sure=False).sum() > found.sum()
 
     weights = cross_word_weights(translator, pair, "has read")
     assert weights.shape == (3, 2, 2, 2)

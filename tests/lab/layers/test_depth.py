@@ -48,11 +48,6 @@ def test_omitted_parts_are_gone_and_a_seed_draws_the_same_matrices(options):
     assert flags == {options.get("residual", True)}
 
 
-def test_pre_norm_is_refused():
-    with pytest.raises(ValueError, match="norm must be 'post'"):
-        PartialTransformer(toy_config(REVERSE, d_model=16, norm="pre"), residual=False)
-
-
 def test_gradients_are_those_of_the_loss():
     model, batch = make(Transformer), REVERSE.batch(4, seed=0)
     encoder, decoder = gradient_by_layer(model, batch)

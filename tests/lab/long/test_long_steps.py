@@ -1,12 +1,9 @@
 """Techniques to save memory: their gradients, and the growth of memory with the length."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 from transformer.lab.long.long_steps import TECHNIQUES, LongStack, Technique, measure_step
-from transformer.lab.table_1.scaling_fit import local_exponents
 
 SMALL = dict(d_model=16, num_heads=2, repeats=1, window=16)
 
@@ -59,21 +56,3 @@ def test_the_gradient_ends_at_the_border_of_a_segment():
         target[:, -1, 0] = 1
         stack.step(x, target)
         assert bool((x.grad[:, :4] != 0).any()) == reaches
-
-
-@pytest.mark.parametrize("name", TECHNIQUES)
-def test_memory_grows_with_the_square_where_weights_are_stored(name):
-    lengths, technique = (96, 192), TECHNIQUES[name]
-    peaks = [
-        measure_step(technique, n, d_model=8, num_heads=2, repeats=1, window=16).peak
-        for n in lengths
-    ]
-    (power,) = local_exponents(lengths, peaks)
-    square = technique.attention in ("written out", "masked to a window")
-    assert (power > 1.7) == square
-    assert (power < 0.1) == (technique.attention == "segments")
-
-
-def test_parts_must_divide_the_batch():
-    with pytest.raises(ValueError, match="equal parts"):
-        measure_step(replace(Technique(), parts=3), 8, batch=4, **SMALL)

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from transformer.lab.long.delayed_echo import Echo, echo_accuracy, train_echo
 from transformer.lab.long.segment_recurrence import (
     RelativeAttention,
     SegmentModel,
@@ -91,15 +90,3 @@ def test_no_layer_sees_ahead():
     before, after = model(tokens)[0], model(other)[0]
     torch.testing.assert_close(before[:, :4], after[:, :4])
     assert not torch.allclose(before[:, 4], after[:, 4])
-
-
-def test_an_echo_across_the_border_is_learned_with_a_memory_only():
-    shares = {}
-    for memory in (0, 8):
-        torch.manual_seed(0)
-        model = SegmentModel(4, num_heads=1, memory_length=memory)
-        train_echo(model, Echo(6, symbols=4), segment=4, steps=100, rate=1e-2)
-        found = echo_accuracy(model, Echo(6, symbols=4), segment=4)
-        assert found[0].isnan() and len(found) == 8
-        shares[memory] = float(found[2:].mean())
-    assert shares[0] < 0.4 and shares[8] > 0.95

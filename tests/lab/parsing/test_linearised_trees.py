@@ -73,10 +73,3 @@ def test_whatever_comes_becomes_a_tree_over_the_words(pieces, length):
 def test_faults(text, words, tree, faults):
     assert read(text, words) == (tree, faults)
     assert set(faults) <= set(FAULTS)
-
-
-def test_what_is_no_sequence_of_brackets():
-    with pytest.raises(ValueError, match="hello"):
-        from_brackets(["(S", "hello"], ["a"])
-    with pytest.raises(ValueError, match="at least one word"):
-        from_brackets(["(S", ")S"], [])

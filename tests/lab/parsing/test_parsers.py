@@ -3,11 +3,9 @@ import torch
 
 from transformer.baselines import RecurrentConfig
 from transformer.data.corpora.treebank import Treebank, read_trees
-from transformer.inference.decoding import Hypothesis
-from transformer.lab.parsing import parsers as parsing
 from transformer.lab.parsing.bracketing import compare_all
 from transformer.lab.parsing.linearised_trees import to_brackets
-from transformer.lab.parsing.parsers import Search, build_parser, malformed_share, parse
+from transformer.lab.parsing.parsers import Search, build_parser, parse
 from transformer.lab.parsing.study import (
     ParsingRecipe,
     ParsingText,
@@ -96,48 +94,15 @@ def test_logits_are_those_of_the_whole_model_for_brackets(config, vocabulary):
     torch.testing.assert_close(model(source, target)[..., : len(vocabulary.outputs)], found)
 
 
-def test_the_search_is_that_of_section_6_3(vocabulary, monkeypatch):
-    asked = []
-
-    def spy(model, source, beam_size, alpha, max_length, *, penalty):
-        asked.append((len(source), source.size(1), beam_size, alpha, max_length, penalty))
-        return [Hypothesis([3], 0.0, 0.0)] * len(source)
-
-    monkeypatch.setattr(parsing, "beam_search", spy)
-    model = build_parser(CONFIGS[0], vocabulary)
-    parses = parse(model, vocabulary, WORDS)
-    # One batch a length, so that "input length + 300" is each sentence's own; the end is no input.
-    lengths = sorted(map(len, WORDS))
-    assert asked == [
-        (lengths.count(n), n + 1, 21, 0.3, n + 300, "gnmt") for n in sorted(set(lengths))
-    ]
-    assert [found.tree.words() for found in parses] == WORDS
-    assert malformed_share(parses) == 100
-
-
-@pytest.fixture(scope="module")
-def by_heart(vocabulary, tmp_path_factory):
-    """The first two models, trained on five trees until they know them."""
-    found = {}
-    text = ParsingText(TREES, TREES, TREES, vocabulary)
-    for config in CONFIGS:
-        name = type(config).__name__
-        training = TrainingConfig(
-            max_steps=120, batch_tokens=200, warmup_steps=40, learning_rate_factor=0.25,
-            max_length=None, label_smoothing=0.0, log_every=120, validate_every=120,
-            save_every=120, keep_last=1,
-        )  # fmt: skip
-        folder = tmp_path_factory.mktemp(name)
-        model, trainer = train_parser(
-            ParsingRecipe(config, training), text, folder, watched=5, progress=False
-        )
-        found[name] = model, trainer, folder, ParsingRecipe(config, training), text
-    return found
-
-
-@pytest.mark.parametrize("name", ["TransformerConfig", "RecurrentConfig"])
-def test_five_trees_can_be_learned_by_heart(by_heart, vocabulary, name):
-    model, trainer, *_ = by_heart[name]
+@pytest.mark.parametrize("config", CONFIGS, ids=["transformer", "recurrent"])
+def test_five_trees_can_be_learned_by_heart(vocabulary, tmp_path, config):
+    training = TrainingConfig(
+        max_steps=120, batch_tokens=200, warmup_steps=40, learning_rate_factor=0.25,
+        max_length=None, label_smoothing=0.0, log_every=120, validate_every=120,
+        save_every=120, keep_last=1,
+    )  # fmt: skip
+    recipe, text = ParsingRecipe(config, training), ParsingText(TREES, TREES, TREES, vocabulary)
+    model, _ = train_parser(recipe, text, tmp_path, watched=5, progress=False)
     for search in (Search(beam_size=1), Search(beam_size=3)):
         parses = parse(model, vocabulary, WORDS, search)
         assert not any(found.faults for found in parses)

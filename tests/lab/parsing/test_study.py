@@ -42,23 +42,15 @@ def parts(tmp_path_factory):
             for member in archive
             if member.isfile()
         }
-    names = split_articles(data)["test"]
-    for name in names:
+    for name in split_articles(data)["test"]:
         (folder / f"{name}.tree").write_bytes(data[name])
-    bank = load_treebank(folder)
-    assert len(names) == len(bank.articles) == 15
-    return parts_to_score(bank.trees())
+    return parts_to_score(load_treebank(folder).trees())
 
 
-def test_the_record_says_what_was_run(record, parts):
+def test_the_record_is_of_the_shipped_treebank(record, parts):
     bank = record["treebank"]
     assert bank["sha256"] == CRAFT_SHA256 and bank["max_words"] == MAX_WORDS
-    assert bank["articles"] == {"train": 77, "validation": 5, "test": 15}
     assert bank["test"] == {name: len(trees) for name, trees in parts.items()}
-    assert {"code", "hardware", "libraries"} <= record["environment"].keys()
-    assert record["searches"]["beam 21"] == {
-        "beam_size": 21, "alpha": 0.3, "extra_length": 300, "penalty": "gnmt",
-    }  # fmt: skip
 
 
 def test_both_parsers_are_recorded_with_the_recipe_that_is_here(record):

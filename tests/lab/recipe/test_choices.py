@@ -27,8 +27,6 @@ def test_a_choice_changes_what_it_says_and_nothing_else():
     assert changed_fields("half-rate") == {"learning_rate_factor": 0.2}
     for name in CHOICES:
         assert len(changed_fields(name)) >= (name != "base"), name
-    with pytest.raises(ValueError, match="no choice 'prenorm'"):
-        choice_preset("prenorm")
 
 
 def run(row, seed, perplexity, bleu=10.0):
@@ -42,10 +40,6 @@ def test_effects_compare_seed_with_seed():
     assert found.nats == pytest.approx((math.log(2), math.log(2)))
     assert found.bleu == (2.0, 1.5) and found.parameters == 7
     assert found.noise == pytest.approx(math.log(20 / 11))  # the middle one of three distances
-    with pytest.raises(ValueError, match="base must have at least 2 seeds, got 1"):
-        effects(runs[:1])
-    with pytest.raises(ValueError, match="'gelu' and base have no seed in common"):
-        effects([*runs[:2], run("gelu", 9, 5.0)])
 
 
 @pytest.mark.parametrize(

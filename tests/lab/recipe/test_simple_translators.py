@@ -1,7 +1,5 @@
 """A dictionary made from pairs, and the nearest sentence."""
 
-import pytest
-
 from transformer.data.parallel import Split
 from transformer.lab.recipe.simple_translators import NearestSentence, WordByWord
 
@@ -31,9 +29,3 @@ def test_the_nearest_sentence_shares_the_rarest_words():
     assert nearest.find("cat") == 1
     assert [nearest.find(text) for text in TRAIN.source] == list(range(len(TRAIN)))
     assert nearest.translate(["zebra", ""]) == [TRAIN.target[0]] * 2
-
-
-@pytest.mark.parametrize("kind", [WordByWord, NearestSentence])
-def test_without_pairs_there_is_nothing_to_learn(kind):
-    with pytest.raises(ValueError, match="train must hold at least one pair"):
-        kind(Split([], []))

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from transformer import Translator
-from transformer.inference.decoding import beam_search
 from transformer.lab.search.steps import record_search
 
 PENALTIES = [(0.0, "gnmt"), (0.6, "gnmt"), (0.6, "fairseq")]
@@ -36,26 +35,3 @@ def test_endings_and_beginnings_are_those_of_the_trace(recorded):
     alive = [[f.log_probability for f in step if f.fate == "alive"] for step in search.steps]
     assert [best[0] for best in alive] == pytest.approx(search.trace.alive, abs=1e-3)
     assert all(len(best) == 4 for best in alive)
-
-
-def test_the_best_is_what_beam_search_returns(recorded, translator):
-    source, search = recorded
-    for alpha, kind in PENALTIES:
-        [best] = beam_search(translator.model, source, 4, alpha, penalty=kind)
-        texts = [f.tokens[:-1] for step in search.steps for f in step if f.fate == "ended"]
-        assert tuple(best.tokens) in texts
-
-
-def test_each_grows_from_a_living_beginning_and_is_ranked(recorded):
-    _, search = recorded
-    for before, step in zip(search.steps, search.steps[1:], strict=False):
-        totals = [found.log_probability for found in step]
-        assert len(step) == 8 and totals == sorted(totals, reverse=True)
-        for found in step:
-            parent = before[found.parent]
-            assert parent.fate == "alive" and parent.tokens == found.tokens[:-1]
-            assert found.log_probability <= parent.log_probability
-    # What is dropped is no better than the worst that lives on.
-    for step in search.steps:
-        worst = min(f.log_probability for f in step if f.fate == "alive")
-        assert all(f.log_probability <= worst for f in step if f.fate == "dropped")

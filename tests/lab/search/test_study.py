@@ -39,9 +39,6 @@ def test_a_study_is_read_as_it_was_written(tmp_path):
     path = write_study(tmp_path / "study.json", STUDY.record)
     assert recorded_study(path) == STUDY
     assert json.loads(path.read_text(encoding="utf-8")) == STUDY.record
-    path.write_text("{", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"study\.json"):
-        recorded_study(path)
 
 
 def test_the_record_is_of_the_weights_and_the_test_set_that_ship():
@@ -64,17 +61,3 @@ def test_the_record_agrees_with_searches_made_now(search):
     said = translator.translate([test.source[i] for i in rows], beam_size, alpha, penalty=penalty)
     # Another machine rounds differently, and may break a near tie the other way.
     assert sum(recorded[i] == text for i, text in zip(rows, said, strict=True)) >= 19
-
-
-def test_no_search_finds_more_than_the_exact_one_where_it_is_proven():
-    study = recorded_study()
-    proven, best = study.proven(), study.log_probabilities("exact")
-    assert 0.85 < proven.mean() <= 1
-    for name in study.searches():
-        beam_size, *search = name.split()
-        if beam_size != "exact":
-            found = study.log_probabilities(beam_size, *search)
-            ended = study.lengths(beam_size, *search) < 50  # one without its EOS lacks a factor
-            assert (found <= best + 1e-3)[proven & ended].all(), name
-    for other in (study.references, study.empty):
-        assert (other <= best + 1e-3)[proven].all()

@@ -1,7 +1,6 @@
 """Steps, throughput and scale are measured as they are, and their parts add up."""
 
 import json
-from dataclasses import asdict
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -14,14 +13,13 @@ from torch.autograd.profiler_util import FunctionEvent, Interval
 from torch.profiler import ProfilerActivity, profile
 
 from transformer.baselines import RecurrentConfig
-from transformer.lab.speed import record_scale, scale, throughput
+from transformer.lab.speed import scale, throughput
 from transformer.lab.speed.bench import PARTS
-from transformer.lab.speed.comparison import STEP_TIME, summarise
-from transformer.lab.speed.step_time import KINDS, StepTime, measure_step_time, seconds_by_kind
+from transformer.lab.speed.comparison import summarise
+from transformer.lab.speed.step_time import KINDS, measure_step_time, seconds_by_kind
 from transformer.lab.speed.throughput import batch_flops, matrix_rate, measure_throughput
 from transformer.recipes.estimate import random_batches
 from transformer.recipes.presets import Preset, get_preset
-from transformer.recipes.record import read_record
 from transformer.training.stream import step_batches
 
 
@@ -51,22 +49,15 @@ def test_the_parts_of_a_step_add_up(preset, batches):
     assert again.target_tokens_per_step > 1.5 * found.target_tokens_per_step
 
 
-def test_the_stored_record_can_be_read():
-    for found in read_record(STEP_TIME)["sizes"].values():
-        step = StepTime(**found)
-        assert asdict(step) == found and set(step.kinds) <= set(KINDS)
-
-
 def test_a_gradient_is_of_the_kind_of_its_operation():
     x = torch.randn(512, 512, requires_grad=True)
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         F.dropout(x, 0.5).sum().backward()
     events = list(profiler.events())
-    spent = {name: 0.0 for name in ("dropout", "own")}
-    spent["dropout"] = seconds_by_kind(events, 1.0, on_gpu=False)["dropout"]
     forward = [e for e in events if "dropout" in e.name or "bernoulli" in e.name]
-    spent["own"] = sum(e.self_cpu_time_total for e in forward) / 1e6
-    assert spent["dropout"] > spent["own"]  # the product with the mask in the backward pass
+    own = sum(e.self_cpu_time_total for e in forward) / 1e6
+    # The rest is the product with the mask in the backward pass.
+    assert seconds_by_kind(events, 1.0, on_gpu=False)["dropout"] > own
 
 
 def test_kernels_count_as_what_started_them_and_gaps_as_idle():
@@ -105,7 +96,6 @@ def test_throughput_counts_the_timed_steps(preset, batches, monkeypatch):
     flops = sum(batch_flops(preset.model, batch) for batch in timed) / 6
     assert found["steps"] == 6 and found["target_tokens_per_step"] == pytest.approx(tokens)
     assert found["utilisation"] == pytest.approx(flops / found["seconds_per_step"] / 1e9)
-    assert found["hours"]["300000"] == pytest.approx(3 * found["hours"]["100000"])
     assert len(found["target_tokens_per_second_of_blocks"]) == 3
     other = Preset("toy", RecurrentConfig(50, d_model=16)).with_changes(
         batch_tokens=200, max_length=20, warmup_steps=2
@@ -115,7 +105,7 @@ def test_throughput_counts_the_timed_steps(preset, batches, monkeypatch):
 
 
 def test_matrix_rate_of_this_machine():
-    assert 1e8 < matrix_rate(torch.device("cpu"), sizes=(256,)) < 1e14
+    assert 1e8 < matrix_rate(torch.device("cpu")) < 1e14
 
 
 def test_ratios_are_computed_within_a_round():
@@ -145,9 +135,3 @@ def test_a_text_is_taken_in_proportion():
     assert (text.text_bytes, text.prepare_seconds) == (26 * 800, pytest.approx(26 * 4.0))
     assert (text.plan_bytes, text.start_seconds) == (10 * 400, pytest.approx(5.0))
     assert text.cache_bytes == 5200 * 2 + 100 * 32
-
-
-def test_stages_of_a_large_text_are_measured(tmp_path):
-    found = record_scale.measure(tmp_path, pairs=300, vocab_size=400)
-    assert found["encode"]["source_tokens"] > 300 and found["start_again"]["batches"] >= 1
-    assert found["start"]["peak_bytes"] >= found["start"]["idle_bytes"] > 0

@@ -14,7 +14,6 @@ from transformer.lab.table_1.layer_types import (
     RestrictedAttention,
     Rounds,
     SelfAttention,
-    dilated,
     path_length,
     reaches,
 )
@@ -111,22 +110,3 @@ def test_path_length_is_the_least_number_of_hops(name):
     everything = torch.ones_like(connected)
     torch.testing.assert_close(connected, everything.tril() if name == "recurrent" else everything)
     assert reaches(ROWS[name].hops(9, 4), 8, 4, back=True) == (name != "recurrent")
-
-
-def test_growth_by_k_leaves_ends_apart_that_a_causal_kernel_connects():
-    def centred(depth, d_model):
-        return dilated(depth, d_model, kernel=5, growth=5)
-
-    def causal(depth, d_model):
-        return dilated(depth, d_model, kernel=5, causal=True)
-
-    for distance in range(1, 14):
-        # 3 = 5 - 2 and 4 = 5 - 1 lead over positions beyond the end.
-        reachable = distance % 5 < 3 and distance < 13
-        assert any(reaches(centred(m, 4), distance, 4) for m in range(1, 5)) == reachable
-        assert path_length(causal, distance) == math.ceil(math.log(distance + 1, 5) - 1e-9)
-
-
-def test_a_path_that_does_not_exist_is_an_error():
-    with pytest.raises(ValueError, match="5 hops do not cross a distance of 4"):
-        path_length(lambda depth, d_model: nn.Linear(d_model, d_model), 4)

@@ -33,19 +33,6 @@ def test_the_interval_contains_the_truth_and_grows_with_the_noise():
     assert widths[1] > 3 * widths[0]
 
 
-def test_a_bent_curve_has_a_wide_interval():
-    fit = fit_exponent(SIZES, SIZES * 64.0 + SIZES**2)
-    assert 1.2 < fit.value < 1.7 and fit.high - fit.low > 0.2
-
-
-@pytest.mark.parametrize(
-    "sizes, costs", [([1, 2, 2], [1, 2, 2]), ([1, 2, 3], [1, 2]), ([1, 2, 3], [1, 0, 2])]
-)
-def test_invalid_measurements(sizes, costs):
-    with pytest.raises(ValueError, match="sizes|columns|above 0"):
-        fit_exponent(sizes, costs)
-
-
 def test_terms_are_whole_numbers():
     n, d = np.array([(n, d) for n in (8, 64, 500) for d in (16, 512)]).T
     found = fit_terms(n, d, 3 * n * d + 4 * n * d**2 + 2 * n**2 * d)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from torch import nn
 
-from transformer.lab.table_1.study import MEASURED, TIMED, Study, measure_memory, time_layers
+from transformer.lab.table_1.study import Study, time_layers
 from transformer.recipes.record import write_record
 
 
@@ -33,11 +33,6 @@ def test_layers_are_timed_over_the_grid():
     np.testing.assert_allclose(seconds["long"].min(0), 3 * expected, rtol=0.5)
 
 
-def test_memory_is_measured_over_lengths():
-    found = measure_memory(MEASURED["attention, written out"][0], (16, 32), 8, allocator=False)
-    assert list(found) == ["tensors"] and found["tensors"][1] > 2 * found["tensors"][0]
-
-
 def test_a_study_is_read_by_length_and_by_size(tmp_path):
     lengths, sizes = [10, 20, 40], [2, 4]
     first = [[[n * n * d for n in lengths] for d in sizes]] * 2
@@ -48,12 +43,3 @@ def test_a_study_is_read_by_length_and_by_size(tmp_path):
     assert study.over_sizes("first", 20).tolist() == [[800, 1600]] * 2
     low, high = study.crossovers("first", "second")  # at n = 8 d
     assert low == pytest.approx([16, 16]) and high == pytest.approx([32, 32])
-
-
-def test_the_record_is_whole():
-    study = Study()
-    assert set(study.seconds) == set(TIMED) and set(study.memory) == set(MEASURED)
-    shape = (len(study.sizes), len(study.lengths))
-    assert all(v.shape[1:] == shape and (v > 0).all() for v in study.seconds.values())
-    for found in study.memory.values():
-        assert len(found["lengths"]) == len(found["tensors"]) == len(found["allocator"])

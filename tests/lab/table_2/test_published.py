@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from transformer.lab.table_2.published import CONVERSIONS, METRICS, PUBLISHED, published_scores
 
 EN_DE, EN_FR = ("en", "de"), ("en", "fr")
@@ -44,14 +42,3 @@ def test_metrics_and_languages_are_known_and_bibliography_keys_exist():
     places = [(s.system, s.languages, s.test_set, s.metric) for s in PUBLISHED]
     assert len(set(places)) == len(places)
     assert {conversion.key for conversion in CONVERSIONS} <= keys
-
-
-def test_scores_come_by_language_test_set_and_metric_lowest_first():
-    scores = published_scores(EN_FR, "multi30k-test2016", "moses-lowercase")
-    assert [s.score for s in scores] == [59.02]
-    assert published_scores(EN_FR, "nowhere") == []
-    everything = published_scores()
-    assert len(everything) == len(PUBLISHED)
-    assert [s.score for s in everything] == sorted(s.score for s in PUBLISHED)
-    with pytest.raises(ValueError, match="metric must be one of .* got 'bleu'"):
-        published_scores(metric="bleu")

@@ -66,12 +66,6 @@ def test_runs_that_differ_in_more_are_two_groups(change):
     assert [list(found.runs) for found in group_runs(runs)] == [["one"], ["two"]]
 
 
-def test_another_state_of_the_corpus_and_another_size_are_other_groups():
-    other, wide = make_record(2), make_record(3)
-    other["corpus"]["sha256"], wide["preset"]["model"]["d_model"] = "b2", 16
-    assert len(group_runs({"one": make_record(1), "other": other, "wide": wide})) == 3
-
-
 def test_a_record_of_before_a_field_existed_joins_its_group():
     old = make_record(1, text="plain")
     del old["preset"]["text"], old["architecture"]
@@ -85,8 +79,6 @@ def test_scores_are_those_of_the_mean_weights_and_the_recipes_beam():
         WHERE: Spread((41.0, 40.0)),
         ("multi30k-test2017", "moses-lowercase"): Spread((33.0, 32.0)),
     }
-    assert group(41.0).scores(beam=1)[WHERE].values == (42.0,)
-    assert group(41.0).scores(weights="last")[WHERE].values == (43.0,)
 
 
 def test_ways_to_count_are_told_apart():

@@ -41,8 +41,6 @@ def test_verdicts(second, third, expected):
         "B2": {1: float(third[0]), 2: float(third[1])},
     }
     assert verdict(values, "BLEU", asked) == expected
-    with pytest.raises(ValueError, match="no seed in common"):
-        verdict(values | {"B2": {3: 1.0}}, "BLEU", asked)
 
 
 def test_the_papers_own_numbers_bear_its_conclusions_out_and_where_not():
@@ -68,13 +66,15 @@ def test_the_distance_of_two_seeds_is_a_median():
     assert math.isnan(seed_distance({"base": {1: 1.0}, "E1": {1: 2.0}}, "BLEU"))
 
 
-def test_a_gain_within_the_distance_of_two_seeds_is_none():
-    asked = Conclusion("B", "", (("base", "B1"),))
-    values = {"base": {1: 24.0, 2: 25.0}, "B1": {1: 23.5, 2: 24.5}}  # seeds 1.0 apart
-    assert verdict(values, "BLEU", asked) == "cannot tell"
-    values["B1"] = {1: 22.5, 2: 23.5}
-    assert verdict(values, "BLEU", asked) == "holds"
-    values["B1"] = {1: 25.6, 2: 27.0}
-    assert verdict(values, "BLEU", asked) == "does not hold"
-    values["B1"] = {1: 24.2, 2: 25.2}
-    assert verdict(values, "BLEU", asked) == "cannot tell"
+@pytest.mark.parametrize(
+    "worse, expected",
+    [
+        ((23.5, 24.5), "cannot tell"),
+        ((22.5, 23.5), "holds"),
+        ((25.6, 27.0), "does not hold"),
+        ((24.2, 25.2), "cannot tell"),
+    ],
+)
+def test_a_gain_within_the_distance_of_two_seeds_is_none(worse, expected):
+    values = {"base": {1: 24.0, 2: 25.0}, "B1": dict(enumerate(worse, 1))}  # seeds 1.0 apart
+    assert verdict(values, "BLEU", Conclusion("B", "", (("base", "B1"),))) == expected

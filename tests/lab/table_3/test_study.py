@@ -1,7 +1,6 @@
 """Table 3 at our size: the paper's rows at the paper's ratios, measured as in the paper."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -12,12 +11,10 @@ from transformer.data.batching import TokenBatches, encode_pairs
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
 from transformer.lab.recipe.training import ShortText
-from transformer.lab.table_3 import record
 from transformer.lab.table_3.rank_correlation import spearman, spearman_chance, spearman_interval
 from transformer.lab.table_3.study import ROWS, SCALES, Scale, row_preset, run_row
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
-from transformer.recipes.record import read_record
 from transformer.training.loss import perplexity
 
 SMALL = SCALES["table-3-small"]
@@ -64,14 +61,6 @@ def test_what_no_field_of_the_model_holds():
     assert set(steps.values()) == {SMALL.base.training.max_steps}
 
 
-def test_a_ratio_that_gives_no_whole_number_is_refused():
-    odd = replace(SMALL, base=SMALL.base.with_changes(num_layers=2))
-    with pytest.raises(ValueError, match="num_layers 2 of the paper is 0.333333 times its base"):
-        row_preset(odd, "C1")
-    with pytest.raises(ValueError, match="no row 'F1'; rows are base, A1"):
-        row_preset(SMALL, "F1")
-
-
 @pytest.fixture(scope="module")
 def tiny(corpus):
     base = SMALL.base.with_changes(
@@ -107,40 +96,6 @@ def test_a_row_is_measured_as_the_table_is(tiny, text, tmp_path):
     assert {**found, "minutes": 0} == {**again, "minutes": 0}
     other = run_row(preset.with_changes(seed=4), text, tmp_path / "other", progress=False)
     assert other["perplexity"] != found["perplexity"]
-
-
-def test_missing_rows_are_recorded_and_only_those(tiny, text, tmp_path, monkeypatch):
-    asked, output = [], tmp_path / "found.json"
-    monkeypatch.setattr(record, "scale_text", lambda scale, data_dir: text)
-
-    def run(preset, text, place):
-        asked.append((preset.training.seed, preset.model.num_heads))
-        if len(asked) == 3:
-            return None  # Ctrl-C
-        place.mkdir(parents=True)
-        return dict(perplexity=4.0, BLEU=20.0, minutes=0.1, curve=[(2, 5.0)])
-
-    def record_rows(scale, seeds, **options):
-        presets, folder = {row: row_preset(scale, row) for row in ROWS}, tmp_path / "runs"
-        rows = ["A1", "base"]
-        record.record_rows(scale, output, presets, rows, seeds, "", folder=folder, **options)
-
-    monkeypatch.setattr(record, "run_row", run)
-    with pytest.raises(SystemExit):
-        record_rows(tiny, [1, 2])
-    assert asked == [(1, 1), (1, 8), (2, 1)]
-    record_rows(tiny, [1, 2])
-    record_rows(tiny, [1, 2])
-    assert asked[3:] == [(2, 1), (2, 8)]
-    kept = [(r["row"], r["seed"]) for r in read_record(output)["runs"]]
-    assert kept == [("base", 1), ("base", 2), ("A1", 1), ("A1", 2)]
-    # Rows of another recipe are recorded again; when the time is over, none begins.
-    changed = replace(tiny, base=tiny.base.with_changes(d_ff=64))
-    with pytest.raises(SystemExit):
-        record_rows(changed, [1], until=0.0)
-    record_rows(changed, [1])
-    sizes = [r["preset"]["model"]["d_ff"] for r in read_record(output)["runs"]]
-    assert sizes == [64, 32, 64, 32] and not any((tmp_path / "runs").iterdir())
 
 
 def test_rank_correlation():

@@ -11,7 +11,6 @@ from transformer.lab.toys.properties import (
     leak_gap,
     order_gap,
     padding_gap,
-    shift_right,
 )
 from transformer.lab.toys.toy import REVERSE, recited, toy_config
 
@@ -50,11 +49,6 @@ def test_each_bug_breaks_its_property_and_no_other(bug):
     same = torch.allclose(*(m(BATCH.source, BATCH.target_input) for m in (model, right)))
     # These are right in the forward pass of training.
     assert same == (bug.name in ("nothing wrong", "target not shifted", "decodes at position 0"))
-
-
-def test_shift_right_makes_the_decoder_input_of_the_toy_tasks():
-    real = BATCH.labels != 0
-    torch.testing.assert_close(shift_right(BATCH.labels)[real], BATCH.target_input[real])
 
 
 def test_a_small_batch_is_learned_by_heart():

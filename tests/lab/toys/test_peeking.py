@@ -6,7 +6,7 @@ import torch
 from transformer.inference.decoding import beam_search, greedy_search
 from transformer.lab.layers.influence import influence
 from transformer.lab.toys.peeking import PeekingTransformer
-from transformer.lab.toys.toy import REVERSE, exact_match, toy_config, train_toy
+from transformer.lab.toys.toy import REVERSE, toy_config
 from transformer.model.transformer import Transformer
 
 CONFIG = toy_config(REVERSE, d_model=16, d_ff=16, num_layers=2)
@@ -75,17 +75,3 @@ def test_influence_is_the_norm_of_the_jacobian(usual):
     to_target, _ = influence(model, SOURCE[:, :3], TARGET)
     torch.testing.assert_close(to_target[:, 2], expected, rtol=1e-3, atol=1e-6)
     assert not model.embedding._forward_hooks
-
-
-def test_influence_works_with_separate_embeddings():
-    torch.manual_seed(0)
-    config = toy_config(REVERSE, d_model=16, d_ff=16, sharing="none")
-    to_target, to_source = influence(Transformer(config).eval(), SOURCE[:, :3], TARGET)
-    assert (to_target.triu(1) == 0).all() and (to_source > 1e-6).all()
-
-
-def test_a_decoder_that_sees_the_answer_decodes_nothing():
-    model = make(99, toy_config(REVERSE, d_model=32))
-    losses = train_toy(model, REVERSE, steps=150, batch_size=32)
-    assert losses[-10:].mean() < 0.5
-    assert exact_match(model, REVERSE, size=50) < 0.1

@@ -24,8 +24,6 @@ class VectorEmbedding(nn.Module):
 
     Initialised and scaled as a :class:`~transformer.model.embedding.TokenEmbedding`, with which it
     agrees on one-hot vectors, so the result has the same size as the positions that are added.
-
-    Paper: section 3.4
     """
 
     def __init__(self, features: int, d_model: int):
@@ -47,13 +45,9 @@ class EncoderModel(nn.Module):
     with this configuration.
 
     Args:
-        config: sizes and options; those of the decoder have no effect.
         inputs: maps inputs to (B, S, d_model), such as a
             :class:`~transformer.model.embedding.TokenEmbedding` or a :class:`VectorEmbedding`.
         each: whether to answer at each position; otherwise once, from the mean over positions.
-
-    Raises:
-        ValueError: if ``outputs`` is below 1.
 
     Paper: section 3.1, Encoder
     """
@@ -62,8 +56,6 @@ class EncoderModel(nn.Module):
         self, config: TransformerConfig, inputs: nn.Module, outputs: int, each: bool = False
     ):
         super().__init__()
-        if outputs < 1:
-            raise ValueError(f"outputs must be at least 1, got {outputs}")
         whole = Transformer(config)
         self.config, self.inputs, self.each = config, inputs, each
         self.positions, self.dropout = whole.positions, whole.dropout
@@ -74,10 +66,6 @@ class EncoderModel(nn.Module):
         self, x: Int[Tensor, "B S"] | Float[Tensor, "B S features"]
     ) -> Float[Tensor, "B *positions outputs"]:
         """Answer for each sequence of a batch.
-
-        Args:
-            x: token ids, padded with ``pad_id``, which is masked in attention and in the mean; or
-                feature vectors without padding.
 
         Returns:
             (B, outputs), or (B, S, outputs) with ``each``. The mean of a sequence of padding
@@ -112,28 +100,10 @@ def train_by_rows(
     Each example is used once before any is used again.
 
     Args:
-        model: trained in place, and left in evaluation mode.
-        loss: maps the indices of the examples of one step to their mean loss.
-        examples: number of examples, at least ``batch_size``.
-        steps: optimiser steps, at least 1.
-        batch_size: examples per step.
-        rate: the peak learning rate.
-        warmup_steps: steps of the warm-up.
         seed: of the order and of dropout. Seed the weights before the model is made.
-
-    Returns:
-        The loss of each step.
-
-    Raises:
-        ValueError: if ``examples`` is below ``batch_size``, or ``steps`` below 1.
 
     Paper: section 5.3 (the optimiser; the schedule is another)
     """
-    if examples < batch_size or steps < 1:
-        raise ValueError(
-            f"examples must be at least batch_size and steps at least 1, "
-            f"got {examples}, {batch_size} and {steps}"
-        )
     generator = torch.Generator().manual_seed(seed)
     waiting = torch.empty(0, dtype=torch.long)
 

@@ -72,16 +72,6 @@ def fine_tune(
 
     It works for any translator, including those loaded by
     :func:`transformer.interop.marian.from_marian`.
-
-    Args:
-        translator: left unchanged.
-        pairs: training pairs, at least ``batch_size``.
-        batch_size: pairs per step.
-        rate: the peak learning rate; see
-            :func:`~transformer.lab.beyond.encoder_model.train_by_rows`.
-        seed: of the order of the pairs and of dropout.
-
-    Paper: section 5 (the same loss and optimiser, from weights that are not random)
     """
     model = copy.deepcopy(translator.model)
     assert isinstance(model, Transformer)

@@ -24,13 +24,7 @@ Gender = Literal["feminine", "masculine", "other"]
 
 @dataclass(frozen=True)
 class Occupation:
-    """A noun for a person and its German forms; the first form of each is the usual one.
-
-    Args:
-        english: the noun, singular.
-        masculine: German nouns for a man.
-        feminine: German nouns for a woman.
-    """
+    """A noun for a person and its German forms; the first form of each is the usual one."""
 
     english: str
     masculine: tuple[str, ...]
@@ -112,14 +106,7 @@ def said_of(english: str) -> str:
 def counts_in_text(
     occupations: Sequence[Occupation], english: Sequence[str], german: Sequence[str]
 ) -> dict[str, dict[str, Counter[Gender]]]:
-    """Count the German forms of the occupations in the English sentences of a training text.
-
-    Args:
-        occupations: matched as whole words in the singular.
-
-    Returns:
-        For each occupation and each of the three cases of :func:`said_of`, the counts by form.
-    """
+    """Count the German forms of the occupations in the English sentences of a training text."""
     by_noun = {occupation.english: occupation for occupation in occupations}
     found: dict[str, dict[str, Counter[Gender]]] = {
         noun: {said: Counter() for said in PATTERNS} for noun in by_noun
@@ -140,11 +127,6 @@ def feminine_chance(
     """Return P(feminine) / (P(feminine) + P(masculine)) for each source.
 
     A search shows only which of two forms wins; this shows by how much.
-
-    Args:
-        translator: a Transformer with its tokenizers, in evaluation mode.
-        masculine: a translation of each source.
-        feminine: another translation of each source.
     """
     model, eos = translator.model, translator.model.config.eos_id
     source = [[*ids, eos] for ids in translator.tokenizer.encode_batch(list(english))]

@@ -55,12 +55,7 @@ def make_reports(
     people: Sequence[str] = PEOPLE,
     places: Sequence[str] = PLACES,
 ) -> Split:
-    """Draw reports (the source) and their headlines (the target).
-
-    Args:
-        people: possible agents of today's event. Those of the earlier event are from ``PEOPLE``.
-        places: possible objects of today's event.
-    """
+    """Draw reports (the source) and their headlines (the target)."""
     random = np.random.default_rng(seed)
 
     def pick(choices: Sequence[Any]) -> Any:

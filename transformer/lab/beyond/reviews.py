@@ -6,7 +6,7 @@ but not good" contain the same words, so word counts cannot distinguish them.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,29 +44,16 @@ class Review:
     kind: str
 
 
-def make_reviews(
-    count: int, seed: int, kinds: Mapping[str, int | float] = KINDS, without: Collection[str] = ()
-) -> list[Review]:
-    """Draw reviews, half of them positive in expectation.
+def make_reviews(count: int, seed: int, without: Collection[str] = ()) -> list[Review]:
+    """Draw reviews other than ``without``, half of them positive in expectation.
 
-    Args:
-        kinds: the kinds and the share of each. The short kinds have few different texts, which may
-            be drawn more than once.
-        without: texts to exclude, such as those of another split.
-
-    Raises:
-        ValueError: if a kind is unknown, or the shares do not sum to 1.
+    The short kinds have few different texts, which may be drawn more than once.
     """
-    for kind in kinds:
-        if kind not in KINDS:
-            raise ValueError(f"kinds must be among {', '.join(KINDS)}, got {kind!r}")
-    if min(kinds.values()) < 0 or abs(sum(kinds.values()) - 1) > 1e-6:
-        raise ValueError(f"kinds must have shares of at least 0 that sum to 1, got {kinds}")
     random, known = np.random.default_rng(seed), set(without)
-    names = list(kinds)
+    names = list(KINDS)
     found: list[Review] = []
     while len(found) < count:
-        review = _review(random, names[random.choice(len(names), p=list(kinds.values()))])
+        review = _review(random, names[random.choice(len(names), p=list(KINDS.values()))])
         if review.text not in known:
             found.append(review)
     return found
@@ -116,24 +103,18 @@ class BagOfWords(nn.Module):
     """Logistic regression on the words of a text, or on its words and word pairs.
 
     Args:
-        vocab_size: number of ids V; id 0 is padding.
         runs: 1 for words, 2 for words and pairs of neighbours.
-
-    Raises:
-        ValueError: if ``runs`` is neither 1 nor 2.
     """
 
-    def __init__(self, vocab_size: int, runs: int = 1, outputs: int = 1):
+    def __init__(self, vocab_size: int, runs: int = 1):
         super().__init__()
-        if runs not in (1, 2):
-            raise ValueError(f"runs must be 1 or 2, got {runs}")
         self.vocab_size, self.runs = vocab_size, runs
         size = vocab_size if runs == 1 else vocab_size + vocab_size**2
-        self.weights = nn.EmbeddingBag(size, outputs, mode="sum", padding_idx=0)
-        self.bias = nn.Parameter(torch.zeros(outputs))
+        self.weights = nn.EmbeddingBag(size, 1, mode="sum", padding_idx=0)
+        self.bias = nn.Parameter(torch.zeros(1))
         nn.init.zeros_(self.weights.weight)
 
-    def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B outputs"]:
+    def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B 1"]:
         """Sum the weights of the words and pairs of ids padded with 0."""
         if self.runs == 2 and ids.size(1) > 1:
             first, second = ids[:, :-1], ids[:, 1:]

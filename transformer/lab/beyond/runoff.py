@@ -18,25 +18,12 @@ from torch import Tensor, nn
 YEAR = 365
 
 
-@dataclass(frozen=True)
-class Catchment:
-    """The parameters of a catchment; water in millimetres, that is litres per square metre.
-
-    Args:
-        capacity: capacity of the soil, above 0.
-        curve: exponent of the share that runs through as a function of the soil's filling.
-        quick_share: share of this water that goes to the quick store.
-        quick_days: mean residence time in the quick store, in days, at least 1.
-        slow_days: the same for the slow store.
-        gauge_error: standard deviation of the error of a reading, relative to the flow.
-    """
-
-    capacity: int | float = 120.0
-    curve: int | float = 3.0
-    quick_share: int | float = 0.7
-    quick_days: int | float = 2.5
-    slow_days: int | float = 60.0
-    gauge_error: int | float = 0.03
+# The catchment; water in millimetres, that is litres per square metre.
+CAPACITY = 120.0  # of the soil
+CURVE = 3.0  # exponent of the share that runs through as a function of the soil's filling
+QUICK_SHARE = 0.7  # share of this water that goes to the quick store
+QUICK_DAYS, SLOW_DAYS = 2.5, 60.0  # mean residence times
+GAUGE_ERROR = 0.03  # standard deviation of the error of a reading, relative to the flow
 
 
 @dataclass(frozen=True)
@@ -60,40 +47,31 @@ def draw_rain(days: int, random: np.random.Generator) -> Float[np.ndarray, " day
     return wet * random.gamma(0.8, 10.0 - 3.0 * winter)
 
 
-def run_off(
-    rain: Float[np.ndarray, " days"], catchment: Catchment | None = None
-) -> Float[np.ndarray, " days"]:
+def run_off(rain: Float[np.ndarray, " days"]) -> Float[np.ndarray, " days"]:
     """Compute the flow from the rain, both from the first of January, without gauge error."""
-    c = catchment or Catchment()
     winter = 0.5 + 0.5 * np.cos(2 * np.pi * np.arange(len(rain)) / YEAR)
     demand = 0.3 + 3.2 * (1 - winter)  # potential evaporation, millimetres per day
-    soil, quick, slow = c.capacity / 2, 0.0, 40.0
+    soil, quick, slow = CAPACITY / 2, 0.0, 40.0
     flow = np.zeros(len(rain))
     for day, fallen in enumerate(rain):
-        through = fallen * min(soil / c.capacity, 1.0) ** c.curve
+        through = fallen * min(soil / CAPACITY, 1.0) ** CURVE
         soil += fallen - through
-        through += max(soil - c.capacity, 0.0)
-        soil = min(soil, c.capacity)
-        soil -= min(soil, demand[day] * soil / c.capacity)
-        quick += c.quick_share * through
-        slow += (1 - c.quick_share) * through
-        out = quick / c.quick_days, slow / c.slow_days
+        through += max(soil - CAPACITY, 0.0)
+        soil = min(soil, CAPACITY)
+        soil -= min(soil, demand[day] * soil / CAPACITY)
+        quick += QUICK_SHARE * through
+        slow += (1 - QUICK_SHARE) * through
+        out = quick / QUICK_DAYS, slow / SLOW_DAYS
         quick, slow = quick - out[0], slow - out[1]
         flow[day] = sum(out)
     return flow
 
 
-def make_river(years: int, seed: int, catchment: Catchment | None = None) -> River:
-    """Draw rain and measured flow, after an additional year in which the stores fill.
-
-    Args:
-        years: number of years of 365 days, at least 1.
-        seed: of the rain and the gauge errors.
-        catchment: the parameters; the defaults if None.
-    """
-    c, random = catchment or Catchment(), np.random.default_rng(seed)
+def make_river(years: int, seed: int) -> River:
+    """Draw rain and measured flow, after an additional year in which the stores fill."""
+    random = np.random.default_rng(seed)
     rain = draw_rain((years + 1) * YEAR, random)
-    flow = run_off(rain, c) * np.exp(c.gauge_error * random.standard_normal(len(rain)))
+    flow = run_off(rain) * np.exp(GAUGE_ERROR * random.standard_normal(len(rain)))
     return River(rain[YEAR:], flow[YEAR:])
 
 
@@ -104,8 +82,6 @@ class Windows:
     Args:
         inputs: of each day the square roots of rain and flow, the season as sine and cosine, and
             whether the day is to be forecast. The flow of the days to forecast is 0.
-        targets: flow of the days to forecast, in millimetres per day.
-        last: flow of the last known day.
     """
 
     inputs: Float[Tensor, "windows days features"]
@@ -119,19 +95,9 @@ class Windows:
 def cut_windows(
     river: River, history: int = 30, horizon: int = 5, rain_known: bool = True
 ) -> Windows:
-    """Cut a record into overlapping windows, one for each possible day.
-
-    Args:
-        rain_known: whether the rain of the days to forecast is known, as from a perfect weather
-            forecast.
-
-    Raises:
-        ValueError: if the record is too short for one window.
-    """
+    """Cut a record into overlapping windows, one for each possible day."""
     days = np.arange(len(river.rain))
     total = history + horizon
-    if len(days) < total:
-        raise ValueError(f"river must have at least {total} days, got {len(days)}")
     season = 2 * np.pi * days / YEAR
     # A few floods are far larger than all other days; roots reduce their weight.
     columns = [np.sqrt(river.rain), np.sqrt(river.flow), np.sin(season), np.cos(season)]
@@ -178,10 +144,7 @@ class Forecaster(nn.Module):
 
 
 class DailyGRU(nn.Module):
-    """A recurrent network that answers from its state after each day.
-
-    Paper: section 1 (recurrent networks)
-    """
+    """A recurrent network that answers from its state after each day."""
 
     def __init__(self, features: int, d_hidden: int):
         super().__init__()

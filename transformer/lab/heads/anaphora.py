@@ -28,11 +28,6 @@ HE = ("▁he", "▁his", "▁him", "▁himself")
 class NameLooks:
     """Attention weights from later words to a name, in the encoder.
 
-    Args:
-        weights: of each (word, name) pair in each head.
-        is_pronoun: whether the word is a pronoun.
-        distance: number of tokens from the name to the word, at least 1.
-
     Paper: section 4, Figure 4
     """
 
@@ -45,9 +40,6 @@ class NameLooks:
         """Return the mean weight from pronouns minus that of other words at the same distance.
 
         Distances without both kinds are ignored; the others are weighted by their pronouns.
-
-        Returns:
-            About 0 if pronouns behave like other words; at most 1.
         """
         return self._excess(np.ones(len(self.distance)))
 
@@ -88,15 +80,6 @@ def looks_at_name(
     batch_size: int = 64,
 ) -> NameLooks:
     """Collect the weights from all later words to a name.
-
-    Args:
-        translator: a Transformer with its tokenizer.
-        sentences: candidates; those that begin with the name and contain a pronoun are used.
-        name: one token at the start of a sentence.
-        pronouns: tokens as :meth:`~transformer.data.tokenizer.Tokenizer.tokens` writes them.
-
-    Raises:
-        ValueError: if no sentence has both.
 
     Paper: section 4, Figure 4
     """

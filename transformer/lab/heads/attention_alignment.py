@@ -23,9 +23,6 @@ Row = Literal["writes", "has read"]
 def token_words(tokenizer: TokenizerLike, text: str) -> list[int]:
     """Return the index of each token's word.
 
-    Args:
-        text: the sentence; runs of blanks count as one.
-
     Returns:
         For each token an index into
         :func:`~transformer.lab.recipe.simple_translators.words_of`. A token that spans several
@@ -57,25 +54,9 @@ def word_weights(
 
     Args:
         weights: cross-attention of one pair; row i reads token i - 1 and writes token i.
-        target_words: the word of each target token, without EOS.
-        source_words: the word of each source token, without EOS.
-        row: the row that represents a target word.
-
-    Returns:
-        Rows sum to at most 1, since weight on the end of the sentence is omitted.
-
-    Raises:
-        ValueError: if ``row`` is unknown, or the weights cover fewer tokens.
     """
-    if row not in ("writes", "has read"):
-        raise ValueError(f"row must be 'writes' or 'has read', got {row!r}")
     shift = int(row == "has read")
     used = weights[..., shift : shift + len(target_words), : len(source_words)]
-    if used.shape[-2:] != (len(target_words), len(source_words)):
-        raise ValueError(
-            f"weights must cover {len(target_words)} target and {len(source_words)} source "
-            f"tokens and EOS, got {weights.shape}"
-        )
     rows, columns = np.array(target_words), np.array(source_words)
     join = (columns[:, None] == np.arange(columns.max() + 1)).astype(float)
     mean = (rows == np.arange(rows.max() + 1)[:, None]).astype(float)
@@ -91,36 +72,17 @@ def strongest_links(weights: Float[np.ndarray, "target source"]) -> WordLinks:
 def cross_word_weights(
     translator: Translator, pair: AlignedPair, row: Row = "writes"
 ) -> Float[np.ndarray, "layers H target source"]:
-    """Return the cross-attention of all layers and heads between the words of a pair.
-
-    Args:
-        translator: a Transformer with its tokenizer.
-        pair: the sentence, and its translation as the decoder's input.
-        row: the row that represents a target word.
-
-    Raises:
-        ValueError: if a side has no words.
-
-    Paper: section 3.2.3
-    """
+    """Return the cross-attention of all layers and heads between the words of a pair."""
     maps = translator.attention(pair.source, pair.target).cross
     target = token_words(translator.target_tokenizer, pair.target)
     source = token_words(translator.tokenizer, pair.source)
     return word_weights(maps, target, source, row)
 
 
-def token_links(
-    translator: Translator, pair: AlignedPair, sure: bool = True
-) -> Bool[np.ndarray, "S T"]:
-    """Convert links between words into links between their tokens, without EOS.
-
-    Args:
-        translator: provides the tokenizers.
-        sure: whether to use the sure links or the possible ones.
-    """
+def token_links(translator: Translator, pair: AlignedPair) -> Bool[np.ndarray, "S T"]:
+    """Convert the sure links between words into links between their tokens, without EOS."""
     source = token_words(translator.tokenizer, pair.source)
     target = token_words(translator.target_tokenizer, pair.target)
-    links = pair.sure if sure else pair.possible
-    return np.array([[(i, j) in links for j in target] for i in source], bool).reshape(
+    return np.array([[(i, j) in pair.sure for j in target] for i in source], bool).reshape(
         len(source), len(target)
     )

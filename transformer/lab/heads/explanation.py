@@ -24,13 +24,6 @@ from transformer.model.transformer import Transformer
 Removed = Literal["token", "vector"]
 
 
-def total_variation(
-    p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"]
-) -> Float[Tensor, "*batch"]:
-    """Return the total variation distance of two distributions, from 0 to 1."""
-    return (p - q).abs().sum(dim=-1) / 2
-
-
 @torch.inference_mode()
 def removal_effects(
     model: Transformer,
@@ -40,20 +33,9 @@ def removal_effects(
 ) -> Float[Tensor, "T S"]:
     """Remove each source position in turn, and measure how far each prediction moves.
 
-    Args:
-        model: the model; evaluated in evaluation mode.
-        source: ids of one sentence, without padding.
-        target: the decoder's input, BOS first, without padding.
-        removed: "token" or "vector".
-
     Returns:
         Total variation between the predictions with and without the position.
-
-    Raises:
-        ValueError: if ``removed`` is unknown.
     """
-    if removed not in ("token", "vector"):
-        raise ValueError(f"removed must be 'token' or 'vector', got {removed!r}")
     size = source.size(1)
     # No query may attend to a padded position; the others keep their places.
     gaps = torch.eye(size, dtype=torch.bool)
@@ -63,7 +45,7 @@ def removal_effects(
         whole = model.decode(target, memory, source).softmax(dim=-1)
         memory = model.encode(without) if removed == "token" else memory.expand(size, -1, -1)
         changed = model.decode(target.expand(size, -1), memory, without).softmax(dim=-1)
-    return total_variation(changed, whole.expand_as(changed)).T
+    return ((changed - whole).abs().sum(dim=-1) / 2).T
 
 
 def gradient_norms(
@@ -72,14 +54,7 @@ def gradient_norms(
     target: Int[Tensor, "1 T"],
     labels: Int[Tensor, "1 T"],
 ) -> Float[Tensor, "T S"]:
-    """Return the gradient norm of each label's log-probability for each source embedding.
-
-    Args:
-        model: the model; evaluated in evaluation mode.
-        source: ids of one sentence, without padding.
-        target: the decoder's input, BOS first, without padding.
-        labels: the correct token at each position.
-    """
+    """Return the gradient norm of each label's log-probability for each source embedding."""
     embedded: list[Tensor] = []
 
     def watch(module: torch.nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
@@ -106,19 +81,10 @@ def mean_agreement(
 ) -> Float[np.ndarray, " sentences"]:
     """Correlate two rankings of the source tokens, prediction by prediction.
 
-    Args:
-        one: for each sentence a score of each source token for each prediction, (T, S).
-        other: the same for another ranking.
-
     Returns:
         For each sentence the mean of Spearman's coefficient over its predictions.
-
-    Raises:
-        ValueError: if the shapes differ, or a sentence has fewer than 2 source tokens.
     """
-    means = []
-    for a, b in zip(one, other, strict=True):
-        if a.shape != b.shape:
-            raise ValueError(f"both must have the same shape, got {a.shape} and {b.shape}")
-        means.append(np.nanmean([spearman(x, y) for x, y in zip(a, b, strict=True)]))
-    return np.array(means)
+    pairs = zip(one, other, strict=True)
+    return np.array(
+        [np.nanmean([spearman(x, y) for x, y in zip(a, b, strict=True)]) for a, b in pairs]
+    )

@@ -41,8 +41,6 @@ class RoleScores:
 
     Args:
         weight: mean weight on the role's keys, over the queries that have such keys, 0 to 1.
-        even: the same for uniform attention.
-        queries: number of queries that have such keys.
     """
 
     roles: tuple[str, ...]
@@ -51,13 +49,7 @@ class RoleScores:
     queries: Int[np.ndarray, " roles"]
 
     def of(self, role: str) -> Float[np.ndarray, "layers H"]:
-        """Return the scores of all heads in one role.
-
-        Raises:
-            ValueError: if there is no such role.
-        """
-        if role not in self.roles:
-            raise ValueError(f"role must be one of {', '.join(self.roles)}, got {role!r}")
+        """Return the scores of all heads in one role."""
         return self.weight[self.roles.index(role)]
 
 
@@ -82,10 +74,6 @@ def role_patterns(
     """Return which keys each query may see, and which of these belong to each role.
 
     Args:
-        queries: token ids of the queries; for "decoder" and "cross" the decoder's input.
-        keys: token ids of the keys.
-        model: provides the ids of padding, start and end.
-        marks: ids of punctuation.
         links: of each pair, source by target tokens; without them "translated" and "just read"
             are omitted.
     """
@@ -126,14 +114,6 @@ def role_scores(
     links: Sequence[Links] | None = None,
 ) -> dict[Kind, RoleScores]:
     """Score every head of a model in every role.
-
-    Args:
-        model: the model; evaluated in evaluation mode.
-        marks: ids of punctuation, see :func:`mark_ids`.
-        links: the links of each pair of each batch, as in :func:`role_patterns`.
-
-    Returns:
-        Scores for "encoder", "decoder" and "cross".
 
     Paper: section 4, Figures 3 to 5
     """
@@ -180,18 +160,7 @@ def roles_of(
     untrained: Sequence[dict[Kind, RoleScores]],
     at_least: float = 0.5,
 ) -> dict[Head, list[tuple[str, float]]]:
-    """Return the roles of each head: shares of ``at_least``, and above those of untrained models.
-
-    Args:
-        scores: of a trained model.
-        untrained: of untrained models, on the same sentences.
-        at_least: least share of the attention, above 0 and at most 1.
-
-    Returns:
-        For each head its roles with their scores, the largest first; many heads have none.
-
-    Paper: section 4
-    """
+    """Return the roles of each head: shares of ``at_least`` and above those by chance."""
     found: dict[Head, list[tuple[str, float]]] = {}
     for kind, of_kind in scores.items():
         chance = threshold(untrained, kind)

@@ -64,14 +64,7 @@ BATCH_TOKENS = 1024
 
 @dataclass(frozen=True)
 class StudyText:
-    """Pairs of a test split in batches, with their word alignments.
-
-    Args:
-        batches: the pairs, in some order.
-        pairs: the same pairs batch by batch, aligned in both directions by a statistical aligner.
-        marks: ids of punctuation.
-        aligners: forward and backward aligner, for other pairs.
-    """
+    """Pairs of a test split in batches, with their word alignments."""
 
     batches: list[Batch]
     pairs: list[list[AlignedPair]]
@@ -86,14 +79,7 @@ class StudyText:
 def study_text(
     translator: Translator, corpus: Corpus, pairs: int = 1000, aligner_pairs: int = 30_000
 ) -> StudyText:
-    """Take the first pairs of a test split, and align them.
-
-    Args:
-        translator: provides the tokenizer.
-        corpus: the aligner learns from its training text and its test text.
-        pairs: number of pairs of the test split.
-        aligner_pairs: number of pairs of the training split.
-    """
+    """Take the first pairs of a test split, and align them."""
     test = Split(corpus.test.source[:pairs], corpus.test.target[:pairs])
     more = [side[:aligner_pairs] for side in (corpus.train.source, corpus.train.target)]
     text = Split(corpus.test.source + more[0], corpus.test.target + more[1])
@@ -133,10 +119,7 @@ def loss_without(
     """Edit heads, one group after another, and measure the added loss.
 
     Args:
-        groups: the heads to edit together, by name.
-        edits: the edits, by name.
         found: results to add to, which are not measured again; None for no results.
-        say: called with a line after each result.
 
     Returns:
         The losses of the unedited model, and for each group and edit: the added nats per token,
@@ -176,11 +159,6 @@ def bleu_without(
 ) -> tuple[float, dict[str, list[float]], str]:
     """Silence heads, one group after another, and translate greedily.
 
-    Args:
-        groups: the heads to silence together, by name.
-        found: results to add to, which are not measured again; None for no results.
-        say: called with a line after each result.
-
     Returns:
         BLEU of the unedited model; for each group the loss in BLEU, and the ends of its 95 %
         interval over sentences; and the signature of the scores.
@@ -207,10 +185,6 @@ def alignment_errors(
     translator: Translator, right: Sequence[AlignedPair], row: Row
 ) -> dict[str, float]:
     """Return the alignment error rate of cross-attention as a word alignment.
-
-    Args:
-        right: pairs with their alignments.
-        row: the row of the decoder that represents a target word.
 
     Returns:
         The error rate of each head ("cross 3.1"), of the mean of each layer ("cross layer 3") and

@@ -16,14 +16,7 @@ from transformer.training.loss import TranslationLoss
 
 
 class PartialResidual(nn.Module):
-    """The wrapper Norm(x + nn.Dropout(Sublayer(x))) of a sub-layer, with optional parts.
-
-    Args:
-        residual: False omits ``x +``.
-        norm: False omits the layer norm.
-
-    Paper: section 3.1
-    """
+    """The wrapper Norm(x + nn.Dropout(Sublayer(x))) of a sub-layer, with optional parts."""
 
     def __init__(self, d_model: int, dropout: float, residual: bool, norm: bool, eps: float):
         super().__init__()
@@ -46,18 +39,9 @@ class PartialTransformer(Transformer):
 
     Args:
         config: sizes and options; ``norm`` must be "post".
-        residual: False omits the residual connections.
-        norm: False omits the layer norms.
-
-    Raises:
-        ValueError: if the configuration is not post-norm.
-
-    Paper: section 3.1
     """
 
     def __init__(self, config: TransformerConfig, residual: bool = True, norm: bool = True):
-        if config.norm != "post":
-            raise ValueError(f"norm must be 'post' in the configuration, got {config.norm!r}")
         self.parts = (residual, norm)  # the layers are made in the next line
         super().__init__(config)
 

@@ -15,16 +15,9 @@ def influence(
 ) -> tuple[Float[Tensor, "T T"], Float[Tensor, "T S"]]:
     """Measure how much each logit vector changes with each embedded token.
 
-    Args:
-        model: the model, in evaluation mode if it has dropout.
-        source: token ids of one source sentence.
-        target: token ids of one decoder input.
-
     Returns:
         Norms of the Jacobian: (outputs, target positions) and (outputs, source positions), 0
         where the output does not depend on the input.
-
-    Paper: section 3.1
     """
     embedded: list[Tensor] = []
 

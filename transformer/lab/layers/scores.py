@@ -19,9 +19,6 @@ from transformer.model.masks import causal_mask
 class DotProductScore(nn.Module):
     """The score q . k times a factor.
 
-    Args:
-        scale: the factor; 1 / sqrt(d_k) gives Eq. (1), and 1 plain dot-product attention.
-
     Paper: section 3.2.1, Eq. (1)
     """
 
@@ -43,9 +40,6 @@ class AdditiveScore(nn.Module):
     :class:`~transformer.model.attention.AdditiveAttention` with a hidden layer of size d_k. It
     has d_k more weights than a dot product.
 
-    Args:
-        d_k: size of a query and of a key.
-
     Paper: section 3.2.1 (additive attention)
     """
 
@@ -62,10 +56,6 @@ class AdditiveScore(nn.Module):
 
 class ScoredAttention(MultiHeadAttention):
     """Multi-head attention with any score, on the projections of an existing attention.
-
-    Args:
-        attention: provides projections and dropout; its own score is not used.
-        score: maps queries (..., T, d_k) and keys (..., S, d_k) to scores (..., T, S).
 
     Paper: section 3.2.2, with the score of section 3.2.1 left open
     """
@@ -96,14 +86,7 @@ class ScoredAttention(MultiHeadAttention):
 
 
 def exchange_score(model: nn.Module, make_score: Callable[[int], nn.Module]) -> None:
-    """Give every attention of a model another score, in place.
-
-    Args:
-        model: any module with :class:`~transformer.model.attention.MultiHeadAttention` inside.
-        make_score: takes d_k and returns the score of one attention.
-
-    Paper: section 3.2.1
-    """
+    """Give every attention of a model another score, in place."""
     for parent in list(model.modules()):
         for name, child in parent.named_children():
             if isinstance(child, MultiHeadAttention):
@@ -119,7 +102,6 @@ def draw_queries_and_keys(model: nn.Module, query_std: float | int = 1.0) -> Non
     initialisation they shrink as d_k grows relative to d_model.
 
     Args:
-        model: any module with :class:`~transformer.model.attention.MultiHeadAttention` inside.
         query_std: standard deviation of a query's components; that of a key's is 1.
 
     Paper: section 3.2.1, footnote 4

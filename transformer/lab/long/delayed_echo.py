@@ -21,11 +21,7 @@ NOTHING = -100
 
 @dataclass(frozen=True)
 class Echo:
-    """Streams of random symbols, each labelled with the symbol ``delay`` positions before it.
-
-    Args:
-        delay: the distance, at least 0.
-    """
+    """Streams of random symbols, each labelled with the symbol ``delay`` positions before it."""
 
     delay: int
     symbols: int = 8
@@ -58,14 +54,9 @@ def train_echo(
     """Train on fresh streams, one optimiser step per segment, with a memory between segments.
 
     Args:
-        model: trained in place.
-        segment: number of positions per segment.
         segments: length of a stream in segments; the next stream starts without memory.
         rate: the peak learning rate, after a warm-up over the first twentieth of the steps and
             before a linear decay to 0.
-        seed: of the streams. Seed the weights before the model is made.
-
-    Reference: Dai et al. 2019.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -95,13 +86,7 @@ def echo_accuracy(
     streams: int = 64,
     seed: int = 10**6,
 ) -> Float[Tensor, " segments"]:
-    """Return the accuracy in each segment of new streams.
-
-    Arguments are those of :func:`train_echo`.
-
-    Returns:
-        One number per segment, in [0, 1]; NaN for a segment before the first echo.
-    """
+    """Return the accuracy in each segment of new streams."""
     generator = torch.Generator().manual_seed(seed)
     tokens, labels = task.draw(streams, segments * segment, generator)
     memories, shares = None, []

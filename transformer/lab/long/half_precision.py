@@ -40,17 +40,11 @@ class HalfPrecision(TorchFunctionMode):
     Use it as a context around the forward pass. As in the format itself, numbers that are too
     large become infinite, and numbers that are too small become 0.
 
-    Args:
-        dtype: ``torch.float16`` or ``torch.bfloat16``.
-        count: whether to count the gradients by size, which is slower.
-
     Attributes:
         sizes: number of gradient entries in [2^e, 2^(e + 1)) before rounding, for each e from
             ``LOWEST`` to ``HIGHEST``, if counted; without zeros and non-finite entries.
         vanished: number of nonzero entries that became 0.
         overflowed: number of finite entries that became infinite.
-
-    Reference: Micikevicius et al. 2018.
     """
 
     def __init__(self, dtype: torch.dtype, count: bool = False):
@@ -98,13 +92,7 @@ class _Rounded(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class HalfRun:
-    """The course of a training run.
-
-    Args:
-        losses: loss of each step, in nats per position.
-        scales: factor on the loss in each step.
-        skipped: number of steps that were skipped because a gradient was not finite.
-    """
+    """The course of a training run."""
 
     losses: list[float]
     scales: list[float]
@@ -133,13 +121,9 @@ def train_in_half(
     only the magnitude of the numbers in the backward pass.
 
     Args:
-        dtype: format of the products; None for float32.
         step_tokens: number of positions in the mean; 0 for those of the batch.
         scale: initial factor on the loss, adapted by PyTorch's ``GradScaler``; None for no scaling.
         keep_master: whether to keep the weights in float32; if False they are rounded each step.
-        rate: learning rate of Adam, after a warm-up of a tenth of the steps.
-
-    Paper: section 5.3, in other formats
     """
     torch.manual_seed(seed)
     model, task = SegmentModel(8, num_layers=1), Echo(delay=5)
@@ -182,13 +166,7 @@ def _round(weights: list[nn.Parameter], dtype: torch.dtype) -> None:
 
 
 def lost_updates(weights: Float[Tensor, "..."], update: float, dtype: torch.dtype) -> float:
-    """Return the share of weights that a step of a given length leaves unchanged.
-
-    Args:
-        weights: the weights, which are first rounded to the format.
-        update: length of the step, alternately towards zero and away from it.
-        dtype: the format of the weights.
-    """
+    """Return the share of weights that a step of a given length leaves unchanged."""
     kept = weights.detach().flatten().to(dtype)
     signs = torch.ones(len(kept))
     signs[::2] = -1

@@ -39,7 +39,6 @@ class Technique:
             segment by segment with a memory of one segment, and a backward pass for each.
         parts: number of parts of the batch, whose gradients are accumulated.
         checkpointing: whether to store only each layer's input and recompute the rest.
-        half: whether to use bfloat16 matrix products, under autocast.
     """
 
     attention: AttentionKind = "written out"
@@ -69,7 +68,6 @@ class StepCost:
     Args:
         peak: peak memory of tensors in bytes, without weights and inputs.
         seconds: CPU seconds of this process, the minimum over the repeats.
-        gradient: the gradients of all weights, concatenated.
     """
 
     peak: int
@@ -84,8 +82,6 @@ class CausalAttention(nn.Module):
         fused: whether the kernel computes the weights block by block.
         window: number of visible positions, itself included; None for all earlier ones. It has
             no effect on fused attention.
-
-    Paper: section 3.2
     """
 
     def __init__(self, d_model: int, num_heads: int, fused: bool, window: int | None = None):
@@ -108,13 +104,7 @@ class CausalAttention(nn.Module):
 
 
 class LongStack(nn.Module):
-    """Layers of attention and feed-forward network, for a technique.
-
-    Args:
-        window: width of window, stride and segment, if the technique has one.
-
-    Paper: section 3.1
-    """
+    """Layers of attention and feed-forward network, for a technique."""
 
     def __init__(
         self,
@@ -142,15 +132,7 @@ class LongStack(nn.Module):
         )
 
     def step(self, x: Float[Tensor, "B T d_model"], target: Float[Tensor, "B T d_model"]) -> None:
-        """Accumulate the gradient of the mean of output times target.
-
-        Raises:
-            ValueError: if the batch cannot be split into the technique's parts.
-        """
-        if len(x) % self.technique.parts:
-            raise ValueError(
-                f"a batch of {len(x)} cannot be cut into {self.technique.parts} equal parts"
-            )
+        """Accumulate the gradient of the mean of output times target."""
         rows = len(x) // self.technique.parts
         for some, wanted in zip(x.split(rows), target.split(rows), strict=True):
             with torch.autocast("cpu", torch.bfloat16, enabled=self.technique.half):
@@ -202,14 +184,7 @@ def measure_step(
     seed: int = 0,
     **sizes: int,
 ) -> StepCost:
-    """Measure the cost of a training step.
-
-    Args:
-        length: positions n of each sequence.
-        batch: number of sequences, a multiple of the technique's parts.
-        repeats: number of timed steps; memory is measured in an additional one.
-        sizes: other arguments of :class:`LongStack`.
-    """
+    """Measure the cost of a training step."""
     torch.manual_seed(seed)
     x, target = torch.randn(2, batch, length, d_model)
     stack = LongStack(technique, d_model, **sizes)

@@ -8,7 +8,7 @@ Reference: Dai et al. 2019.
 """
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -32,9 +32,6 @@ def relative_shift(scores: Float[Tensor, "*batch T S"]) -> Float[Tensor, "*batch
     at position S - T + i, so its row has to move T - 1 - i places to the left. Padding by one
     column and reshaping does that: in rows of length T, each row begins one place later.
 
-    Args:
-        scores: of each query with each distance, the largest distance first.
-
     Returns:
         The score of each query with each key. The scores of later keys are meaningless and must
         be masked.
@@ -52,19 +49,11 @@ class RelativeAttention(nn.Module):
     The score is (q + u)^T k + (q + v)^T W_R R(distance), over sqrt(d_k). R is the paper's sinusoid
     at a distance; u and v are learned vectors of each head.
 
-    Args:
-        relative: False omits the distances; the scores are then q^T k over sqrt(d_k).
-
-    Raises:
-        ValueError: if d_model is not divisible by num_heads.
-
     Paper: section 3.2.2, with the scores of Dai et al. 2019
     """
 
     def __init__(self, d_model: int, num_heads: int, relative: bool = True):
         super().__init__()
-        if d_model % num_heads:
-            raise ValueError(f"d_model {d_model} must be divisible by num_heads {num_heads}")
         self.num_heads, self.relative = num_heads, relative
         self.query = nn.Linear(d_model, d_model, bias=False)
         self.key_value = nn.Linear(d_model, 2 * d_model, bias=False)
@@ -80,13 +69,7 @@ class RelativeAttention(nn.Module):
         memory: Float[Tensor, "B M d_model"],
         mask: Bool[Tensor, "T S"],
     ) -> Float[Tensor, "B T d_model"]:
-        """Let each position of a segment attend to the memory and to the segment.
-
-        Args:
-            x: vectors of the segment.
-            memory: vectors of the M positions before it; M may be 0.
-            mask: True = may attend, for the M + T keys.
-        """
+        """Let each position of a segment attend to the memory and to the segment."""
         context = torch.cat([memory, x], dim=1)
         query = self._heads(self.query(x))
         key, value = (self._heads(part) for part in self.key_value(context).chunk(2, dim=-1))
@@ -106,13 +89,7 @@ class RelativeAttention(nn.Module):
 
 
 class SegmentLayer(nn.Module):
-    """A decoder layer without cross-attention, whose self-attention also sees a memory.
-
-    Args:
-        relative: whether attention scores depend on distances.
-
-    Paper: section 3.1, Decoder
-    """
+    """A decoder layer without cross-attention, whose self-attention also sees a memory."""
 
     def __init__(self, d_model: int, d_ff: int, num_heads: int, relative: bool = True):
         super().__init__()
@@ -139,11 +116,6 @@ class SegmentModel(nn.Module):
         positions: "relative"; or sinusoids added to the embeddings as in the paper, "restarting"
             at 0 in every segment or "counting" on from segment to segment.
         pattern: selects the distances that may be attended to, from 0 on; None for all.
-
-    Raises:
-        ValueError: if ``positions`` is unknown.
-
-    Reference: Dai et al. 2019.
     """
 
     def __init__(
@@ -157,10 +129,6 @@ class SegmentModel(nn.Module):
         pattern: Pattern | None = None,
     ):
         super().__init__()
-        if positions not in get_args(SegmentPositions):
-            raise ValueError(
-                f"positions must be one of {get_args(SegmentPositions)}, got {positions!r}"
-            )
         self.memory_length, self.positions, self.pattern = memory_length, positions, pattern
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.layers = nn.ModuleList(
@@ -178,7 +146,6 @@ class SegmentModel(nn.Module):
         """Label the positions of a segment.
 
         Args:
-            tokens: the segment.
             memories: the memories returned for the previous segment; None at the start.
             start: position of the first token in the stream, for "counting".
 

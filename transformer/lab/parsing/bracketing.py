@@ -12,14 +12,12 @@ are those for the WSJ (``COLLINS.prm``):
 
 Crossing brackets and accuracy of tags are not counted. Where evalb skips a sentence whose trees
 differ in length, this raises an error;
-:func:`~transformer.lab.parsing.linearised_trees.from_brackets` never makes such a tree.
-
-Paper: section 6.3, Table 4 (F1 on section 23)
-"""
+:func:`~transformer.lab.parsing.linearised_trees.from_brackets` never makes such a tree."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
+from itertools import accumulate
 
 from transformer.data.corpora.treebank import Tree
 
@@ -65,27 +63,19 @@ class Bracketing:
         return 100 * self.exact / self.sentences if self.sentences else 0.0
 
 
+def word_places(gold: Tree) -> list[int]:
+    """Return the position of each word, and of the end, without punctuation."""
+    return list(accumulate((leaf.label not in PUNCTUATION for leaf in gold.leaves()), initial=0))
+
+
 def counted_phrases(tree: Tree, gold: Tree) -> Counter[tuple[str, int, int]]:
-    """Count the phrases of a tree that evalb considers.
+    """Count the (label, first word, end) of the phrases that evalb considers.
 
-    Args:
-        tree: the tree, over the same words as ``gold``.
-        gold: its tags mark the punctuation.
-
-    Returns:
-        The number of each (label, first word, end); positions leave out punctuation.
-
-    Raises:
-        ValueError: if the two have different words.
+    Positions leave out the words that the tags of ``gold`` mark as punctuation.
     """
     if tree.words() != gold.words():
-        raise ValueError(
-            f"tree must be over the words of gold, got {len(tree.words())} words for "
-            f"{len(gold.words())}, or others"
-        )
-    place = [0]  # position of each word without punctuation
-    for leaf in gold.leaves():
-        place.append(place[-1] + (leaf.label not in PUNCTUATION))
+        raise ValueError("tree must be over the words of gold")
+    place = word_places(gold)
     found: Counter[tuple[str, int, int]] = Counter()
     for label, start, end in tree.phrases():
         if label not in UNCOUNTED and place[start] < place[end]:
@@ -94,11 +84,7 @@ def counted_phrases(tree: Tree, gold: Tree) -> Counter[tuple[str, int, int]]:
 
 
 def compare(gold: Tree, predicted: Tree) -> Bracketing:
-    """Compare two trees over the same words; the tags of ``predicted`` are ignored.
-
-    Raises:
-        ValueError: if the two have different words.
-    """
+    """Compare two trees over the same words; the tags of ``predicted`` are ignored."""
     right, guessed = counted_phrases(gold, gold), counted_phrases(predicted, gold)
     matched, exact = (right & guessed).total(), int(right == guessed)
     return Bracketing(matched, right.total(), guessed.total(), exact, 1)
@@ -106,9 +92,6 @@ def compare(gold: Tree, predicted: Tree) -> Bracketing:
 
 def compare_all(gold: Iterable[Tree], predicted: Iterable[Tree]) -> Bracketing:
     """Compare the trees of many sentences, in the same order, and add the counts.
-
-    Raises:
-        ValueError: if there are more of one than of the other, or two differ in their words.
 
     Paper: Table 4
     """
@@ -119,15 +102,9 @@ def compare_all(gold: Iterable[Tree], predicted: Iterable[Tree]) -> Bracketing:
 def by_length(
     gold: Sequence[Tree], predicted: Sequence[Tree], bounds: Sequence[int] = (10, 20, 30, 40)
 ) -> dict[str, Bracketing]:
-    """Compare the trees of many sentences in groups by length.
+    """Compare the trees of many sentences in groups by length, such as ``11-20`` and ``41+``.
 
-    Args:
-        gold: the right trees.
-        predicted: the predicted trees, in the same order.
-        bounds: largest number of words, with punctuation, of each group but the last; increasing.
-
-    Returns:
-        By group, such as ``11-20`` and finally ``41+``; empty groups are left out.
+    ``bounds`` are the largest numbers of words, punctuation included, of all groups but the last.
     """
     lows = [1, *(bound + 1 for bound in bounds)]
     names = [f"{low}-{high}" for low, high in zip(lows, bounds, strict=False)] + [f"{lows[-1]}+"]

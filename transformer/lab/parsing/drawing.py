@@ -4,26 +4,14 @@ from matplotlib.axes import Axes
 
 from transformer.book.palette import COLOURS, INK, RULE
 from transformer.data.corpora.treebank import Tree
-from transformer.lab.parsing.bracketing import PUNCTUATION, counted_phrases
+from transformer.lab.parsing.bracketing import counted_phrases, word_places
 
 
 def draw_tree(axes: Axes, tree: Tree, gold: Tree | None = None) -> None:
-    """Draw a tree with its words in a row below, and wrong phrases in boxes.
-
-    Args:
-        axes: where to draw; frame and ticks are removed.
-        tree: the tree. Tags are not drawn.
-        gold: right tree over the same words; None marks nothing.
-
-    Raises:
-        ValueError: if the two have different words.
-    """
-    surplus: set[tuple[str, int, int]] = set()
-    place = [0]  # position of each word as counted_phrases has it
-    for leaf in (gold or tree).leaves():
-        place.append(place[-1] + (leaf.label not in PUNCTUATION))
-    if gold is not None:
-        surplus = set(counted_phrases(tree, gold) - counted_phrases(gold, gold))
+    """Draw a tree with its words in a row below, and phrases that ``gold`` lacks in boxes."""
+    gold = gold or tree
+    place = word_places(gold)
+    surplus = set(counted_phrases(tree, gold) - counted_phrases(gold, gold))
 
     def draw(node: Tree, start: int) -> tuple[float, float, int]:
         """Draw a node; return its x, its height and the index of the word after it."""
@@ -40,15 +28,12 @@ def draw_tree(axes: Axes, tree: Tree, gold: Tree | None = None) -> None:
         for child_x, child_y in parts:
             axes.plot([x, child_x], [y, child_y + 0.1], color=RULE, linewidth=1.1, zorder=1)
         label = {"PRT": "ADVP"}.get(node.label, node.label)
-        wrong = (label, place[start], place[end]) in surplus
+        wrong, red = (label, place[start], place[end]) in surplus, COLOURS["vermilion"]
         axes.text(
-            x, y, node.label, ha="center", va="center", zorder=2,
-            color=COLOURS["vermilion"] if wrong else INK,
+            x, y, node.label, ha="center", va="center", zorder=2, color=red if wrong else INK,
             weight="bold" if wrong else "normal",
-            bbox=dict(
-                facecolor="white", edgecolor=COLOURS["vermilion"] if wrong else "white",
-                boxstyle="round,pad=0.18", linewidth=1.4,
-            ),
+            bbox=dict(facecolor="white", edgecolor=red if wrong else "white",
+                      boxstyle="round,pad=0.18", linewidth=1.4),
         )  # fmt: skip
         return x, y, end
 

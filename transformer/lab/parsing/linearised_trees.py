@@ -65,13 +65,6 @@ def from_brackets(pieces: Sequence[str], words: Sequence[str]) -> Parse:
       phrase of its label is open, it is left out.
     - Phrases that are open at the end are closed there. Phrases without words are left out.
     - If there are several roots, or none, everything goes under a root ``TOP``.
-
-    Args:
-        pieces: the output of a model, without begin and end.
-        words: of the sentence, at least one.
-
-    Raises:
-        ValueError: if there are no words, or a piece is neither a bracket nor ``XX``.
     """
     if not words:
         raise ValueError("words must hold at least one word, got none")

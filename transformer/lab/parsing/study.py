@@ -1,10 +1,7 @@
 """Table 4 at a small size: two parsers, trained on the same articles and tested on unseen ones.
 
 Training takes four minutes per parser on one CPU core, too long for a page of the book, so the
-results are recorded by :mod:`transformer.lab.parsing.record`.
-
-Paper: section 6.3, Table 4
-"""
+results are recorded by :mod:`transformer.lab.parsing.record`."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -89,11 +86,7 @@ class ParsingText:
 
 
 def parsing_text(treebank: Treebank, max_words: int = MAX_WORDS) -> ParsingText:
-    """Split a treebank by article, and leave long sentences out of training and validation.
-
-    Raises:
-        ValueError: if there are too few articles.
-    """
+    """Split a treebank by article, and leave long sentences out of training and validation."""
     parts = {name: treebank.trees(a) for name, a in split_articles(treebank.articles).items()}
     train = no_longer_than(parts["train"], max_words)
     validation = no_longer_than(parts["validation"], max_words)
@@ -107,21 +100,9 @@ def train_parser(
     watched: int = 100,
     progress: bool | None = None,
 ) -> tuple[Parser, Trainer]:
-    """Train or resume a parser; a finished run is loaded.
+    """Train or resume a parser; return it with the mean of its last checkpoints, and its trainer.
 
-    Args:
-        recipe: the recipe.
-        text: the trees.
-        folder: where to write, see :class:`~transformer.training.trainer.Trainer`.
-        watched: validation sentences that are parsed greedily at each validation; 0 for none.
-        progress: show a progress bar; None shows it on a terminal only.
-
-    Returns:
-        The parser with the mean of its last checkpoints, and its trainer.
-
-    Raises:
-        InterruptedError: if a signal ended training early; the same call resumes it.
-        ValueError: if ``folder`` holds another run.
+    At each validation, about ``watched`` validation sentences are parsed greedily.
 
     Paper: sections 5.3 and 6.3
     """
@@ -151,9 +132,8 @@ def train_parser(
 def parts_to_score(test: Sequence[Tree], max_words: int = MAX_WORDS) -> dict[str, list[Tree]]:
     """Choose the test trees to score.
 
-    Returns:
-        "all" (no longer than in training), "sample" (300 of them, for slow beams) and "longer" (150
-        with up to twice as many words, all longer than in training).
+    "all" are no longer than in training, "sample" are 300 of them for slow beams, "longer" are 150
+    of more words, at most twice as many.
     """
     short, double = no_longer_than(test, max_words), no_longer_than(test, 2 * max_words)
     longer = [tree for tree in double if len(tree.leaves()) > max_words]
@@ -184,12 +164,9 @@ def outputs_of(
 
 
 def scores_of(trees: Sequence[Tree], outputs: Sequence[str]) -> dict[str, Any]:
-    """Repair the outputs of :func:`outputs_of`, and compare them with the right trees.
+    """Repair the outputs of :func:`outputs_of`, and compare them with the right trees, in per cent.
 
-    Returns:
-        "f1", "precision", "recall", "exact_match" and "malformed" in per cent, "f1_skipping" (F1 of
-        the outputs that were trees, as a scorer computes it that skips the others), "sentences",
-        "faults" (the number of outputs with each) and "f1_by_length".
+    "f1_skipping" is the F1 of the outputs that were trees, as of a scorer that skips the others.
     """
     pairs = zip(outputs, trees, strict=True)
     parses = [from_brackets(line.split(), tree.words()) for line, tree in pairs]
@@ -214,8 +191,5 @@ def scores_of(trees: Sequence[Tree], outputs: Sequence[str]) -> dict[str, Any]:
 
 
 def recorded_study(path: Path | str = RECORD) -> dict[str, Any]:
-    """Read the record of the package or another one; "runs" has an entry per architecture.
-
-    Paper: Table 4
-    """
+    """Read the record of the package or another one; "runs" has an entry per architecture."""
     return read_record(path)

@@ -1,10 +1,7 @@
 """Token ids of a parser: brackets first, then the words of the source side.
 
 A parser writes a few dozen brackets and reads thousands of words. With the brackets first, the
-output matrix can be the first few rows of the shared one.
-
-Paper: section 6.3 (a vocabulary of 16K tokens)
-"""
+output matrix can be the first few rows of the shared one."""
 
 import re
 from collections import Counter
@@ -42,19 +39,12 @@ class TreeVocabulary:
     Args:
         outputs: tokens that a parser writes: special tokens, ``XX`` and brackets.
         inputs: further tokens that it reads: words, and classes of rare words in angle brackets.
-
-    Raises:
-        ValueError: if the special tokens do not come first, or a name occurs twice.
     """
 
     def __init__(self, outputs: Sequence[str], inputs: Sequence[str]):
-        if tuple(outputs[:3]) != SPECIAL_TOKENS:
-            raise ValueError(f"outputs must begin with {SPECIAL_TOKENS}, got {outputs[:3]}")
         self.outputs, self.inputs = list(outputs), list(inputs)
         self._output = {piece: i for i, piece in enumerate(self.outputs)}
         self._input = {piece: i for i, piece in enumerate(self.inputs, start=len(self.outputs))}
-        if len(self._output) + len(self._input) != len(self):
-            raise ValueError("outputs and inputs must hold no name twice")
 
     @classmethod
     def learn(cls, trees: Iterable[Tree], min_count: int = 3) -> "TreeVocabulary":
@@ -90,11 +80,7 @@ class TreeVocabulary:
         return [self._input.get(w, self._input.get(word_class(w), rare)) for w in words]
 
     def encode_brackets(self, pieces: Sequence[str]) -> list[int]:
-        """Return the ids of brackets and ``XX``, without the end.
-
-        Raises:
-            KeyError: if a label was not seen in training.
-        """
+        """Return the ids of brackets and ``XX``, without the end."""
         return [self._output[piece] for piece in pieces]
 
     def decode_brackets(self, ids: Sequence[int]) -> list[str]:

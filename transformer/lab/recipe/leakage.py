@@ -22,10 +22,6 @@ def training_sets(
 ) -> dict[str, Bool[np.ndarray, " pairs"]]:
     """Choose four training sets for one test set, each a subset of the one before.
 
-    Args:
-        pairs: all pairs of a corpus.
-        test: indices of the test pairs.
-
     Returns:
         For each set a mask over the pairs: all but the test pairs, as in a random split; without
         the source sentences of the test; without any sentence of the test on either side; without
@@ -51,16 +47,7 @@ def recall(
     texts: Sequence[str],
     training: Mapping[str, Bool[np.ndarray, " pairs"]],
 ) -> dict[str, list[str]]:
-    """Translate texts by the nearest sentence of each of several training sets.
-
-    Args:
-        memory: of all pairs, including those that a training set excludes.
-        texts: sentences to translate.
-        training: for each training set a mask over the pairs.
-
-    Returns:
-        The translations for each training set.
-    """
+    """Translate texts by the nearest sentence of each of several training sets."""
     found: dict[str, list[str]] = {name: [] for name in training}
     for text in progress(texts):
         similarity = memory.similarity(text)
@@ -75,8 +62,6 @@ class Relatives:
     """Test pairs, and two training texts of the same size.
 
     Args:
-        test: the pairs to test on.
-        relatives: for each of them a pair that is connected to it through shared sentences.
         strangers: equally many pairs that are connected to none of them.
     """
 
@@ -86,24 +71,10 @@ class Relatives:
 
 
 def draw_relatives(split: Split, count: int, seed: int = 0) -> Relatives:
-    """Draw test pairs that have relatives, one per component, and strangers of the same kind.
-
-    Args:
-        split: pairs; components of a single pair are not used.
-        count: number of test pairs, at least 1 and at most half of the components that have two
-            or more pairs.
-
-    Raises:
-        ValueError: if ``count`` is out of range.
-    """
+    """Draw test pairs that have relatives, one per component, and strangers of the same kind."""
     label = np.array(components(split.source, split.target))
     groups = [np.flatnonzero(label == one) for one in np.unique(label)]
     groups = [group for group in groups if len(group) > 1]
-    if not 1 <= count <= len(groups) // 2:
-        raise ValueError(
-            f"count must be from 1 to {len(groups) // 2}, half of the components with two pairs "
-            f"or more, got {count}"
-        )
     random = np.random.default_rng(seed)
     drawn = [random.permutation(groups[i])[:2] for i in random.permutation(len(groups))]
     near, far = np.array(drawn[:count]), np.array(drawn[count : 2 * count])

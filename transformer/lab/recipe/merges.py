@@ -51,19 +51,7 @@ def learn_merges(words: Mapping[str, int], num_merges: int) -> list[Pair]:
     Among equally frequent pairs, the one with the older left piece comes first, then the one with
     the older right piece; bytes are oldest, in the order of ``BYTE_ORDER``. A merge updates only
     the words that contain the pair.
-
-    Args:
-        words: the frequency of each word, see :func:`count_words`.
-        num_merges: number of merges to learn, at least 0.
-
-    Returns:
-        The merges in the order of learning; fewer if nothing is left to join.
-
-    Raises:
-        ValueError: if ``num_merges`` is negative.
     """
-    if num_merges < 0:
-        raise ValueError(f"num_merges must be at least 0, got {num_merges}")
     pieces = [bytes([byte]) for byte in BYTE_ORDER]
     number = {piece: i for i, piece in enumerate(pieces)}
     # From here on a piece is its number. Small numbers are old pieces.
@@ -136,7 +124,6 @@ def apply_merges(word: str, rank: Mapping[Pair, int]) -> list[bytes]:
     """Split one word into pieces.
 
     Args:
-        word: one of :func:`split_words`.
         rank: the index of each merge in the order of learning. Omitting the last merges gives a
             smaller vocabulary.
     """
@@ -152,11 +139,7 @@ def apply_merges(word: str, rank: Mapping[Pair, int]) -> list[bytes]:
 
 
 def read_merges(path: Path | str) -> list[Pair]:
-    """Read the merges of the library from a ``tokenizer.json``, in the order of learning.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-    """
+    """Read the merges of the library from a ``tokenizer.json``, in the order of learning."""
     # The library's alphabet: printable bytes map to themselves, the others follow from U+0100.
     byte_of = {chr(byte): byte for byte in _PRINTABLE}
     byte_of |= {chr(0x100 + i): byte for i, byte in enumerate(BYTE_ORDER[len(_PRINTABLE) :])}

@@ -8,7 +8,6 @@ of :mod:`transformer.lab.table_3.record`.
 """
 
 import time
-from pathlib import Path
 
 import torch
 
@@ -31,7 +30,7 @@ def main() -> None:
         chosen.choices,
         chosen.seeds,
         "python -m transformer.lab.recipe.record_choices",
-        folder=Path("runs/choices"),
+        data_dir=None,
         until=time.time() + 60 * chosen.minutes,
     )
 

@@ -27,14 +27,9 @@ class WordByWord:
 
     Co-occurrence is Dice's coefficient: twice the number of sentence pairs with both words, over
     the sum of the pairs with either. Words unseen in training are copied.
-
-    Raises:
-        ValueError: if there are no pairs.
     """
 
     def __init__(self, train: Split):
-        if not len(train):
-            raise ValueError("train must hold at least one pair, got none")
         sides = [_Vocabulary(text) for text in (train.source, train.target)]
         source, target = sides
         size = len(target.words)
@@ -67,14 +62,9 @@ class NearestSentence:
 
     Similarity is the cosine between bags of words, in which rare words weigh more. Words that
     occur in more than one sentence in twenty are used only if a sentence has no others.
-
-    Raises:
-        ValueError: if there are no pairs.
     """
 
     def __init__(self, train: Split):
-        if not len(train):
-            raise ValueError("train must hold at least one pair, got none")
         self.train = train
         vocabulary = _Vocabulary(train.source)
         self.index = vocabulary.index

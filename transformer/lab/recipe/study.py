@@ -62,17 +62,11 @@ VARIANTS: dict[str, dict[str, dict[str, float]]] = {
 def run_variant(preset: Preset, text: ShortText) -> dict[str, Any]:
     """Train once, and measure the weights during and after training and the mean of the last.
 
-    Args:
-        preset: one of the settings with a variant's changes and a seed.
-        text: the result of :func:`~transformer.lab.recipe.training.short_text` for that setting.
-
     Returns:
         "losses" (the mean of every ``validate_every`` steps in nats per token, with smoothing),
         "curve" (a :class:`~transformer.lab.recipe.training.Quality` for each of them), "train" (the
         last weights on training pairs), "last" and "averaged" (with BLEU and chrF of greedy
         translations), and the "signatures" of these two.
-
-    Paper: Table 3 (D)
     """
     config, model = preset.training, make_model(preset)
     every, end = config.validate_every, config.max_steps

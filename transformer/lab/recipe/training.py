@@ -17,6 +17,7 @@ from transformer.data.batching import EncodedPairs, TokenBatches, encode_pairs
 from transformer.data.parallel import Corpus, Split
 from transformer.data.progress import progress
 from transformer.data.tokenizer import Tokenizer
+from transformer.inference.stepwise import evaluation_mode
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.recipes.presets import Preset
@@ -47,14 +48,7 @@ RECIPE = Preset(
 
 @dataclass(frozen=True)
 class ShortText:
-    """Short sentence pairs to train on, and others to measure on.
-
-    Args:
-        tokenizer: learned from all short training pairs, used or not.
-        train: the training pairs.
-        held_out: the pairs to measure on.
-        text: the held-out pairs as text.
-    """
+    """Short sentence pairs to train on, and others to measure on."""
 
     tokenizer: Tokenizer
     train: EncodedPairs
@@ -73,14 +67,7 @@ def short_text(
     Args:
         preset: ``train_pairs`` and ``test_pairs`` are the numbers of short pairs, None for all;
             ``vocab_size`` is that of the joint vocabulary.
-        longest: largest number of words per side.
-        split: the split to measure on.
-
-    Raises:
-        ValueError: if the corpus has no such split, or too few pairs of that length.
     """
-    if split not in corpus.splits:
-        raise ValueError(f"split must be one of {', '.join(corpus.splits)}, got {split!r}")
     short = _short(corpus.train, longest)
     order = np.random.default_rng(0).permutation(len(short))
     train = _first([short[i] for i in order], preset.train_pairs, "train_pairs", longest)
@@ -111,19 +98,7 @@ def make_model(preset: Preset = RECIPE) -> Transformer:
 
 
 def held_rate(step: int, d_model: int, warmup_steps: int, factor: float = 1.0) -> float:
-    """Return Eq. (3) without warm-up: the peak held to ``warmup_steps``, then the decay.
-
-    Args:
-        step: number of the step, counted from 1.
-        warmup_steps: number of steps at the peak; from there on the rate is that of Eq. (3).
-        factor: as in Eq. (3).
-
-    Raises:
-        ValueError: if ``step`` or ``warmup_steps`` is below 1.
-
-    Paper: section 5.3, without the warm-up
-    """
-    learning_rate(step, d_model, warmup_steps)  # for its checks
+    """Return Eq. (3) without warm-up: the peak held to ``warmup_steps``, then the decay."""
     return learning_rate(max(step, warmup_steps), d_model, warmup_steps, factor)
 
 
@@ -136,7 +111,6 @@ class Training:
             the shape (steps,).
         gradients: norm of the gradient of each step, before clipping.
         moves: root mean square change of the weights in each step, in units of its learning rate.
-        snapshots: the weights after some of the steps.
     """
 
     losses: np.ndarray
@@ -155,10 +129,8 @@ def train(
     """Train as :class:`~transformer.training.trainer.Trainer` does, in memory, with a history.
 
     Args:
-        model: trained in place, and left in evaluation mode.
         config: the recipe. Fields about files, precision and validation have no effect.
         rate: maps the step, counted from 1, to the learning rate; None for Eq. (3).
-        keep: the steps after which the weights are copied.
 
     Paper: sections 5.1 to 5.4
     """
@@ -209,15 +181,7 @@ def copy_weights(model: nn.Module) -> Weights:
 
 
 def mean_weights(snapshots: Sequence[Weights]) -> Weights:
-    """Average weights as :func:`~transformer.training.checkpoint.average_checkpoints` does.
-
-    Raises:
-        ValueError: if ``snapshots`` is empty.
-
-    Paper: section 6.1
-    """
-    if not snapshots:
-        raise ValueError("snapshots must hold at least one copy of the weights, got none")
+    """Average weights as :func:`~transformer.training.checkpoint.average_checkpoints` does."""
     return {name: torch.stack([s[name] for s in snapshots]).mean(dim=0) for name in snapshots[0]}
 
 
@@ -240,30 +204,22 @@ class Quality:
 
 @torch.no_grad()
 def quality(model: Transformer, pairs: EncodedPairs, weights: Weights | None = None) -> Quality:
-    """Measure perplexity, accuracy and confidence on some pairs.
-
-    Args:
-        model: evaluated without dropout; its mode is restored afterwards.
-        pairs: held-out pairs.
-        weights: weights to load into the model first, where they stay; None for its own.
-    """
+    """Measure perplexity, accuracy and confidence on some pairs."""
     if weights is not None:
         model.load_state_dict(weights)
-    was_training = model.training
-    model.eval()
     batches = TokenBatches(pairs, batch_tokens=4096)
     total = torch.zeros(3, dtype=torch.float64)
     tokens = 0
-    for rows in batches.epoch(0):
-        batch = batches.batch(rows)
-        logits = model(batch.source, batch.target_input)
-        real = batch.labels != model.config.pad_id
-        log_p, labels = logits[real].log_softmax(dim=-1), batch.labels[real]
-        best, choice = log_p.max(dim=-1)
-        nll = -log_p.gather(1, labels[:, None]).sum()
-        total += torch.stack([nll, (choice == labels).sum(), best.exp().sum()])
-        tokens += len(labels)
-    model.train(was_training)
+    with evaluation_mode(model):
+        for rows in batches.epoch(0):
+            batch = batches.batch(rows)
+            logits = model(batch.source, batch.target_input)
+            real = batch.labels != model.config.pad_id
+            log_p, labels = logits[real].log_softmax(dim=-1), batch.labels[real]
+            best, choice = log_p.max(dim=-1)
+            nll = -log_p.gather(1, labels[:, None]).sum()
+            total += torch.stack([nll, (choice == labels).sum(), best.exp().sum()])
+            tokens += len(labels)
     nll, accuracy, confidence = (total / tokens).tolist()
     return Quality(math.exp(min(nll, 700.0)), accuracy, confidence)
 
@@ -273,10 +229,6 @@ def shuffle_hidden_units(model: Transformer, seed: int = 0) -> Weights:
 
     Each feed-forward layer computes a sum over its hidden units, which does not depend on their
     order, so the returned weights give the same translations as the model's own.
-
-    Args:
-        model: left unchanged.
-        seed: of the orders, one per layer.
     """
     random = torch.Generator().manual_seed(seed)
     weights = copy_weights(model)

@@ -21,15 +21,6 @@ NAMES = {"gnmt": "GNMT", "fairseq": "fairseq"}
 class BeamExplorer(Explorer):
     """Recorded searches, step by step, with the scores under several length penalties.
 
-    Args:
-        searches: recorded search of each source sentence, all under the same penalties.
-        tokenizer: tokenizer of the model.
-        step: step that is shown first, from 0.
-
-    Raises:
-        ValueError: if there is no search, if their penalties differ, or if the first has no such
-            step.
-
     Paper: section 6.1
     """
 
@@ -42,16 +33,7 @@ class BeamExplorer(Explorer):
         if not searches:
             raise ValueError("searches must hold at least one, got none")
         self.searches, self.tokenizer = dict(searches), tokenizer
-        first = next(iter(self.searches.values()))
-        self.penalties = first.penalties
-        for source, search in self.searches.items():
-            if search.penalties != self.penalties:
-                raise ValueError(
-                    f"all searches must have the penalties {self.penalties}, got "
-                    f"{search.penalties} for {source!r}"
-                )
-        if not 0 <= step <= len(first.steps):
-            raise ValueError(f"step must be in 0..{len(first.steps)}, got {step}")
+        self.penalties = next(iter(self.searches.values())).penalties  # the same in all searches
         self.step = step
         self.alt = self._describe()
 

@@ -28,8 +28,6 @@ class Continuation:
 
     Args:
         parent: its index among the continuations of the step before; -1 at the first step.
-        tokens: all token ids, without BOS; the last is EOS if the text ended.
-        log_probability: natural logarithm of the model's probability of these tokens.
         fate: "alive" if the next step continues it, "ended" if its last token is EOS, "dropped"
             if the beam had no room for it.
     """
@@ -42,13 +40,7 @@ class Continuation:
 
 @dataclass(frozen=True)
 class RecordedSearch:
-    """A beam search of one sentence, step by step.
-
-    Args:
-        steps: for each step, the continuations considered, the most probable first.
-        trace: the same search by :func:`~transformer.lab.search.trace.trace_search`.
-        penalties: (alpha, formula) of the length penalties under which its result is settled.
-    """
+    """A beam search of one sentence, step by step."""
 
     steps: list[list[Continuation]]
     trace: SearchTrace
@@ -66,20 +58,7 @@ def record_search(
 
     The search runs until its result is settled under every penalty. Each step considers the
     2 * beam_size most probable continuations, as ``beam_search`` does.
-
-    Args:
-        model: the model; it is in evaluation mode during the search.
-        source: token ids of one sentence.
-        beam_size: number of beginnings to follow, at least 2.
-        penalties: (alpha, formula) of every length penalty of interest, at least one.
-
-    Raises:
-        ValueError: if ``beam_size`` is below 2 or there is no penalty.
     """
-    if beam_size < 2:
-        raise ValueError(f"beam_size must be at least 2, got {beam_size}")
-    if not penalties:
-        raise ValueError("penalties must hold at least one, got none")
     [trace] = trace_search(model, source, beam_size, penalties)
     config = model.config
     steps: list[list[Continuation]] = []

@@ -28,18 +28,12 @@ class BeamStudy:
     have ended, "leading" once an ending is the most probable of all continuations. The beam size
     "exact" selects the most probable translation of all, or the best of the widest beam where no
     translation was proven to be that. A search that was not recorded raises KeyError.
-
-    Args:
-        record: the recorded searches.
     """
 
     record: dict[str, Any]
 
     def steps(self, *search: str | int | float) -> float:
-        """Return the mean number of decoding steps per sentence.
-
-        Paper: section 6.1 (terminate early when possible)
-        """
+        """Return the mean number of decoding steps per sentence."""
         return self.record["steps"][search_name(*search)]
 
     @property
@@ -91,11 +85,7 @@ def search_name(
 
 
 def write_study(path: Path | str, record: dict[str, Any]) -> Path:
-    """Write a study, one line per part; the same study makes the same file.
-
-    Raises:
-        OSError: if the file cannot be written.
-    """
+    """Write a study, one line per part; the same study makes the same file."""
     parts = [
         f"{json.dumps(name)}: {json.dumps(part, ensure_ascii=False, separators=(',', ':'))}"
         for name, part in record.items()
@@ -106,10 +96,5 @@ def write_study(path: Path | str, record: dict[str, Any]) -> Path:
 
 
 def recorded_study(path: Path | str = RECORD) -> BeamStudy:
-    """Read a recorded study; by default that of the shipped weights on their test set.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if the file is damaged.
-    """
+    """Read a recorded study; by default that of the shipped weights on their test set."""
     return BeamStudy(read_record(path))

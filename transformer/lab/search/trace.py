@@ -34,14 +34,11 @@ class SearchTrace:
     """The course of a beam search for one sentence.
 
     Args:
-        beam_size: number of beginnings that it followed.
         limit: largest number of tokens of a translation, including EOS.
         endings: (tokens without EOS, log-probability with EOS) of all translations that ended, in
             the order in which they were found; those of equal length by probability.
         alive: log-probability of the best living beginning after each step, -inf without any.
-        leading: for each step, whether the most probable continuation was an ending.
         dropped: highest log-probability among all beginnings and endings that were dropped.
-        unfinished: the best living beginning at the limit, with its log-probability.
     """
 
     beam_size: int
@@ -56,11 +53,6 @@ class SearchTrace:
         self, alpha: float | int = 0.6, penalty: LengthPenalty = "gnmt", steps: int | None = None
     ) -> Hypothesis | None:
         """Return the result of the search under a length penalty.
-
-        Args:
-            alpha: exponent of the penalty.
-            penalty: formula of the penalty.
-            steps: number of steps after which the search stops; None for no early stop.
 
         Returns:
             The ending with the best score, in case of a tie the first found; if nothing ended up
@@ -85,8 +77,6 @@ class SearchTrace:
 
         Returns:
             A step, counted from 1; None if the trace ends before it.
-
-        Paper: section 6.1 (terminate early when possible)
         """
         at_limit = length_penalty(self.limit, alpha, penalty)
         best, waiting = -math.inf, 0
@@ -134,22 +124,13 @@ def trace_search(
     """Search as :func:`~transformer.inference.decoding.beam_search` does, and keep a trace.
 
     Args:
-        model: the model; it is in evaluation mode during the search.
-        source: token ids, right-padded.
-        beam_size: number of beginnings to follow, at least 1; 1 is greedy search.
         penalties: (alpha, formula) of every length penalty of interest. The search of a sentence
             runs until its result is settled under all of them; without penalties, to the limit.
-        max_length: largest number of tokens, including EOS; None for that of the source + 50.
 
     Returns:
         One trace per sentence. Under the given penalties :meth:`SearchTrace.best` equals the
         result of ``beam_search``.
-
-    Raises:
-        ValueError: as ``beam_search`` does.
     """
-    if beam_size < 1:
-        raise ValueError(f"beam_size must be at least 1, got {beam_size}")
     limit, eos_id = length_limits(model, source, max_length), model.config.eos_id
     longest, device = int(limit.max()), source.device
     lengths = torch.arange(longest + 2, device=device)
@@ -211,18 +192,10 @@ def exact_search(
     1 / p beginnings have a probability of at least p.
 
     Args:
-        source: token ids, right-padded.
-        alpha: exponent of the length penalty.
-        penalty: formula of the length penalty.
-        max_length: largest number of tokens, including EOS; None for that of the source + 50.
         beam_size: of the first attempt; each following attempt is four times as wide.
-        widest: largest beam to try.
 
     Returns:
         The last trace of each sentence; :meth:`SearchTrace.proven` is True if it is exact.
-
-    Raises:
-        ValueError: as :func:`~transformer.inference.decoding.beam_search` does.
     """
     results: dict[int, SearchTrace] = {}
     open_rows = list(range(len(source)))
@@ -248,20 +221,8 @@ def log_probabilities(
     """Return the model's log-probability of given translations.
 
     Args:
-        model: the model; evaluated in evaluation mode.
-        source: token ids, right-padded.
         targets: a translation of each sentence, token ids without BOS and EOS.
-
-    Returns:
-        Natural logarithm of the probability of each translation with its EOS.
-
-    Raises:
-        ValueError: if there are not as many translations as sentences.
-
-    Paper: section 3.1 (the product of the probabilities of the tokens)
     """
-    if len(targets) != len(source):
-        raise ValueError(f"targets must be {len(source)} translations, got {len(targets)}")
     c, longest = model.config, max(map(len, targets), default=0) + 1
     labels = source.new_full((len(source), longest), c.pad_id)
     for row, target in enumerate(targets):

@@ -250,14 +250,7 @@ def in_own_process(*arguments: str, environment: dict[str, str] | None = None) -
         found = Path(folder) / "found.json"
         threads = {"OMP_NUM_THREADS": "2"} if arguments[-1].endswith(("-2", "threads")) else {}
         subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "transformer.lab.speed.bench",
-                "--found",
-                str(found),
-                *arguments,
-            ],
+            [sys.executable, "-m", "transformer.lab.speed.bench", "--found", found, *arguments],
             env=os.environ | (environment or {}) | threads,
             check=True,
         )

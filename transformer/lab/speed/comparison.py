@@ -19,35 +19,17 @@ STEP_TIME = RECORD.with_name("step_time.json")
 
 @dataclass(frozen=True)
 class Row:
-    """One program in one table.
-
-    Args:
-        name: of the program.
-        median: median speed over the rounds, in units per second (or MiB, for memory).
-        ratio: median over the rounds of the first program's speed divided by this one's.
-        least: smallest of these ratios.
-        most: largest of them.
-    """
+    """One program in one table."""
 
     name: str
-    median: float
-    ratio: float
-    least: float
-    most: float
+    median: float  #: over the rounds, in units per second (or MiB, for memory)
+    ratio: float  #: median over the rounds of the first program's speed divided by this one's
+    least: float  #: smallest of these ratios
+    most: float  #: largest of them
 
 
 def summarise(speed: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
-    """Compare all programs with the first, round by round.
-
-    Args:
-        speed: for each program one number per round, of the same rounds.
-
-    Returns:
-        The fields of a :class:`Row` for each, in order.
-
-    Raises:
-        ValueError: if the programs have different numbers of rounds.
-    """
+    """Compare all programs with the first, round by round; return the fields of each row."""
     first, *_ = speed.values()
     rows = []
     for name, values in speed.items():
@@ -60,14 +42,8 @@ def summarise(speed: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
 
 
 def speed_table(unit: str, rows: Sequence[Row]) -> Table:
-    """Make the table of one comparison.
-
-    Args:
-        unit: what is counted; "MiB" counts memory, of which less is better.
-        rows: the programs; the others are compared with the first.
-    """
-    first = rows[0].name
-    memory = unit == "MiB"
+    """Make the table of one comparison with the first row; "MiB" counts memory, less is better."""
+    first, memory = rows[0].name, unit == "MiB"
     times = "times its memory" if memory else "times its speed"
     header = ["", unit if memory else f"{unit} per second", f"{first}: {times}", "range"]
     cells = []

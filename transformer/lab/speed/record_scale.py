@@ -104,20 +104,11 @@ def report(stage: str, folder: Path, vocab_size: int) -> None:
 
 def start(text: StreamedSplit, cache: Path, vocab_size: int) -> dict[str, Any]:
     """Prepare the first step of a run from the cache."""
-    seconds: dict[str, float] = {}
-
-    def timed(name: str, work: Callable[[], Any]) -> Any:
-        started = time.perf_counter()
-        result = work()
-        seconds[name] = round(time.perf_counter() - started, 3)
-        return result
-
-    tokenizer = timed("tokenizer", lambda: cached_tokenizer(text, vocab_size, cache))
-    pairs = timed("map", lambda: cached_pairs(tokenizer, text, cache))
-    batches = timed("batches", lambda: TokenBatches(pairs, BATCH_TOKENS, max_length=256))
-    plan = timed("epoch", lambda: batches.epoch(0))
-    timed("first_batch", lambda: batches.batch(plan[0]))
-    return dict(laps=seconds, batches=len(plan))
+    pairs = cached_pairs(cached_tokenizer(text, vocab_size, cache), text, cache)
+    batches = TokenBatches(pairs, BATCH_TOKENS, max_length=256)
+    plan = batches.epoch(0)
+    batches.batch(plan[0])
+    return dict(batches=len(plan))
 
 
 def encode(text: StreamedSplit, cache: Path, vocab_size: int) -> dict[str, Any]:

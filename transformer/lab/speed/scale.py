@@ -47,15 +47,15 @@ class PlannedRun:
 def planned_runs() -> list[PlannedRun]:
     """Return the paper's two runs, and one pass over a large text from the web."""
     presets = {size: get_preset(f"wmt14-{size}") for size in ("base", "big")}
-    runs = [
-        PlannedRun(f"{name}, {preset.training.max_steps:,} steps", _sizes(preset), _tokens(preset))
-        for name, preset in presets.items()
-    ]
-    presets["large"] = large_preset()
-    return runs + [
-        PlannedRun(f"{name}, one pass over a billion pairs", _sizes(presets[name]), 1e9 * SENTENCE)
-        for name in ("big", "large")
-    ]
+    runs = []
+    for name, preset in presets.items():
+        steps, training = preset.training.max_steps, preset.training
+        tokens = steps * training.batch_tokens * training.accumulate
+        runs.append(PlannedRun(f"{name}, {steps:,} steps", _sizes(preset), tokens))
+    for name, preset in (("big", presets["big"]), ("large", large_preset())):
+        what = f"{name}, one pass over a billion pairs"
+        runs.append(PlannedRun(what, _sizes(preset), 1e9 * SENTENCE))
+    return runs
 
 
 def _sizes(preset: Preset) -> TransformerConfig:
@@ -69,11 +69,6 @@ def large_preset() -> Preset:
     wide = dict(d_model=2048, d_ff=8192, num_heads=32, num_layers=12)
     model = TransformerConfig.from_dict(big.model.to_dict() | wide)
     return replace(big, name="large", model=model)
-
-
-def _tokens(preset: Preset) -> int:
-    training = preset.training
-    return training.max_steps * training.batch_tokens * training.accumulate
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,9 @@
 """How fast a preset trains on this machine, and which share of the device's speed that uses.
 
-    python -m transformer.lab.speed.throughput mixture-base wmt14-base
-
-Paper: section 5.2 (hardware and schedule), section 6.1, Table 2 (training cost)
-"""
+python -m transformer.lab.speed.throughput mixture-base wmt14-base"""
 
 import argparse
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
@@ -33,9 +29,6 @@ from transformer.training.trainer import Trainer
 #: Measurements that the speed page shows, one record per preset.
 MEASUREMENTS = Path(__file__).parent / "measurements"
 
-#: Hours that the paper's training took on eight P100, by number of steps.
-PAPER_HOURS = {100_000: 12.0, 300_000: 84.0}
-
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -47,9 +40,6 @@ def measure_throughput(
     ``text`` names the text of the batches in the record. Tokens are counted without padding;
     "seconds_per_step" is the median over the blocks; "utilisation" is the share of the rate of
     large matrix products that becomes useful operations, None for models other than Transformers.
-
-    Raises:
-        InterruptedError: if a signal ended it early.
     """
     total = (2 + blocks) * steps
     rare: dict[str, Any] = dict.fromkeys(("max_steps", "validate_every", "save_every"), total)
@@ -88,14 +78,11 @@ def measure_throughput(
         target_tokens_per_second=mean(tokens) / seconds,
         target_tokens_per_second_of_blocks=rates,
         target_tokens_per_step=mean(tokens),
-        source_tokens_per_step=sum(batch.num_source_tokens for batch in timed) / len(groups),
         padding=padding_waste(timed),
         flops_per_step=flops,
         matrix_flops_per_second=rate,
         utilisation=utilisation,
         peak_memory_bytes=peak,
-        hours={str(count): count * seconds / 3600 for count in PAPER_HOURS},
-        paper_hours={str(count): hours for count, hours in PAPER_HOURS.items()},
         environment=describe_environment(),
     )
 
@@ -107,17 +94,10 @@ def batch_flops(config: TransformerConfig, batch: Batch) -> float:
     return sum(training_flops(config, *lengths) for lengths in zip(source, target, strict=True))
 
 
-def matrix_rate(
-    device: torch.device, precision: Precision = "fp32", sizes: Sequence[int] | None = None
-) -> float:
-    """Measure the best rate of large square matrix products, in operations per second.
-
-    ``sizes`` are the rows to try; by default they suit the kind of device.
-
-    Paper: section 6.1, footnote 5 (it takes 9.5 TFLOPS for a P100)
-    """
+def matrix_rate(device: torch.device, precision: Precision = "fp32") -> float:
+    """Measure the best rate of large square matrix products, in operations per second."""
     on_gpu, best = device.type == "cuda", 0.0
-    for size in sizes or ((4096, 8192, 16384) if on_gpu else (512, 1024)):
+    for size in (4096, 8192, 16384) if on_gpu else (512, 1024):
         a, b = (torch.randn(size, size, device=device).to(_TYPES[precision]) for _ in range(2))
         out = a @ b  # chooses a kernel
         for _ in range(5):

@@ -21,9 +21,6 @@ NEIGHBOURHOOD = 17
 class SelfAttention(nn.Module):
     """Self-attention with one head.
 
-    Args:
-        fused: whether one kernel computes the weights block by block; if False they are stored.
-
     Paper: section 4, Table 1 (self-attention)
     """
 
@@ -47,9 +44,6 @@ class RestrictedAttention(nn.Module):
 
     Args:
         neighbourhood: width r of the window, an odd number: (r - 1) / 2 positions to either side.
-
-    Raises:
-        ValueError: if ``neighbourhood`` is even.
 
     Paper: section 4, Table 1 (self-attention, restricted)
     """
@@ -86,9 +80,6 @@ class Rounds(nn.Module):
     In each round a position receives the previous state of its left neighbour, so a round is one
     hop, like a layer of the other types. After n rounds the states are those of the recurrence.
 
-    Args:
-        rounds: number of rounds, at least 1.
-
     Paper: section 4, Table 1 (recurrent)
     """
 
@@ -110,11 +101,7 @@ class Row:
     """A row of Table 1, or a layer type from the text below it.
 
     Args:
-        make: makes one layer of a given size.
-        hops: makes a stack of a given number of layers and size.
         complexity: complexity in the paper; n length, d size, k kernel, r neighbourhood.
-        sequential: sequential operations in the paper.
-        path: maximum path length in the paper.
         in_text: whether the row comes from the text and not from the table.
     """
 
@@ -145,12 +132,7 @@ def dilated(
     ends of the sequence.
 
     Args:
-        kernel: width k; an odd number, unless causal.
         growth: the factor; None for the largest one that connects all positions.
-        causal: use earlier positions only.
-
-    Raises:
-        ValueError: if ``kernel`` is even and ``causal`` is False.
 
     Paper: section 4, Table 1 (convolutional, dilated)
     """
@@ -196,11 +178,7 @@ def reaches(layer: nn.Module, distance: int, d_model: int, back: bool = False) -
     Computed in 64 bits: in 32, the gradient through a long recurrence would underflow.
 
     Args:
-        layer: maps (1, T, d_model) to (1, T, d_model). It is converted to 64 bits.
-        distance: positions between the two ends of the sequence.
         back: use the first output and the last input instead.
-
-    Paper: section 4 (path length)
     """
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(1, distance + 1, d_model, generator=generator, dtype=torch.double)

@@ -27,8 +27,6 @@ def multiply_adds(layer: nn.Module, x: Tensor) -> dict[str, int]:
     Returns:
         The count for each kind of operation: "addmm" is a product with weights, "bmm" a product of
         activations, "convolution" a convolution.
-
-    Paper: section 4, Table 1 (complexity per layer)
     """
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         layer(x)
@@ -101,11 +99,7 @@ class _Memory(TorchDispatchMode):
 
 
 def peak_bytes(call: Callable[[], object], known: Iterable[Tensor] = ()) -> int:
-    """Measure the peak memory of the tensors that a call allocates, gradients included.
-
-    Args:
-        known: tensors to exclude that exist before the call, such as weights and inputs.
-    """
+    """Measure the peak memory of the tensors that a call allocates, gradients included."""
     with _Memory({_storage(tensor) for tensor in known}) as memory:
         call()
     return memory.peak
@@ -117,10 +111,6 @@ def peak_memory(layer: nn.Module, x: Tensor, backward: bool = True) -> int:
     Input and weights are excluded; the output and, with ``backward``, all gradients are included.
     Temporary buffers inside an operation are not seen; those of fused attention are a few blocks
     whose size does not grow with the length.
-
-    Args:
-        layer: the layer to run; its gradients are left unchanged.
-        backward: whether to compute the gradients of input and weights, as in training.
     """
     x = x.detach().requires_grad_(backward)
     gradients = [parameter.grad for parameter in layer.parameters()]

@@ -19,13 +19,7 @@ KERNEL = 5
 
 
 class Recurrence(nn.Module):
-    """A layer of PyTorch's recurrent networks that returns only its states.
-
-    Args:
-        kind: ``nn.RNN``, ``nn.GRU`` or ``nn.LSTM``.
-
-    Paper: section 4, Table 1 (recurrent)
-    """
+    """A layer of PyTorch's recurrent networks that returns only its states."""
 
     def __init__(self, kind: Callable[..., nn.RNNBase], d_model: int):
         super().__init__()
@@ -43,10 +37,6 @@ class Convolution(nn.Module):
         kernel: width k; an odd number, unless causal.
         gap: distance between its inputs; a dilated convolution has a gap above 1.
         separable: first mix each channel along the sequence, then the channels at each position.
-        causal: use the position itself and earlier ones only.
-
-    Raises:
-        ValueError: if ``kernel`` is even and ``causal`` is False.
 
     Paper: section 4, Table 1 (convolutional)
     """
@@ -78,12 +68,7 @@ class Convolution(nn.Module):
 
 
 class Convolutions(nn.Sequential):
-    """A stack of convolutions along the sequence, with a ReLU between two of them.
-
-    Args:
-        kernel: width k, an odd number.
-        dilated: use inputs 1, 2, 4, ... positions apart, so that each layer doubles the reach.
-    """
+    """A stack of convolutions along the sequence, with a ReLU between two of them."""
 
     def __init__(self, d_model: int, kernel: int = 3, depth: int = 1, dilated: bool = False):
         layers: list[nn.Module] = []
@@ -100,15 +85,8 @@ def self_attention(d_model: int, num_heads: int = 1) -> MultiHeadAttention:
 def gradient_reach(layer: Layer, distance: int, d_model: int, seed: int = 0) -> float:
     """Measure how much the output at a position depends on the input ``distance`` before it.
 
-    Args:
-        layer: maps (B, T, d_model) to (B, T, d_model), sequence by sequence.
-        distance: positions between the two, which are the ends of the sequence.
-        seed: of the input, whose components have mean 0 and variance 1.
-
     Returns:
         The norm of the Jacobian, divided by sqrt(d_model): 1 for a layer that copies the input.
-
-    Paper: section 4 (path length)
     """
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(1, distance + 1, d_model, generator=generator)
@@ -121,11 +99,7 @@ def gradient_reach(layer: Layer, distance: int, d_model: int, seed: int = 0) -> 
 
 
 def stored_numbers(layer: nn.Module, x: Float[Tensor, "B T d_model"]) -> int:
-    """Count the numbers that a forward pass stores for the backward pass, without the weights.
-
-    Args:
-        layer: a layer made of PyTorch's operations.
-    """
+    """Count the numbers that a forward pass stores for the backward pass, without the weights."""
     weights = {parameter.data_ptr() for parameter in layer.parameters()}
     kept: dict[int, int] = {}
 

@@ -34,20 +34,10 @@ def fit_exponent(
     gets a wide interval from the latter.
 
     Args:
-        sizes: at least three different ones, above 0.
         costs: above 0; one per size, or (repeats, sizes), of which the median is taken.
-
-    Raises:
-        ValueError: if there are too few sizes, the shapes differ, or a number is not positive.
     """
     sizes = np.asarray(sizes, dtype=float)
     costs = np.atleast_2d(np.asarray(costs, dtype=float))
-    if len(np.unique(sizes)) < 3:
-        raise ValueError(f"at least three sizes are needed, got {sorted(set(sizes.tolist()))}")
-    if costs.ndim != 2 or costs.shape[1] != len(sizes):
-        raise ValueError(f"costs must have {len(sizes)} columns, got the shape {costs.shape}")
-    if not (sizes > 0).all() or not (costs > 0).all():
-        raise ValueError("sizes and costs must be above 0")
     logs, values = np.log(sizes), np.log(np.median(costs, axis=0))
     generator = np.random.default_rng(seed)
     drawn: list[float] = []
@@ -85,17 +75,8 @@ def fit_terms(
     If the counts are such a sum, the coefficients are whole numbers: the formula of the layer,
     found without knowledge of the layer.
 
-    Args:
-        lengths: n of each count; with ``sizes``, at least four different pairs.
-        sizes: d of each count.
-
     Returns:
         The coefficient of each term (p, q), with a rounding error of about 1e-9.
-
-    Raises:
-        ValueError: if the pairs do not determine the coefficients.
-
-    Paper: section 4, Table 1 (complexity per layer)
     """
     n, d = np.asarray(lengths, float), np.asarray(sizes, float)
     terms = np.stack([n**p * d**q for p, q in TERMS], axis=1)
@@ -113,16 +94,9 @@ def crossover(
 ) -> float | None:
     """Find the size above which the first cost exceeds the second, up to the end of the range.
 
-    Args:
-        sizes: increasing, above 0.
-        first: cost at each size, above 0.
-        second: another cost at each size, above 0.
-
     Returns:
         The size, interpolated on a logarithmic scale; 0 if the first cost is larger at every size,
         None if it is not larger at the last.
-
-    Paper: section 4 (n smaller than d)
     """
     gap = np.log(np.asarray(first, float)) - np.log(np.asarray(second, float))
     if gap[-1] <= 0:

@@ -51,11 +51,7 @@ _LONG_ENOUGH = 0.004
 
 
 def cpu_seconds(layer: nn.Module, x: Tensor) -> float:
-    """Time a forward pass in CPU seconds of this process, which other programs hardly affect.
-
-    Returns:
-        The mean of several calls, after one that is not timed.
-    """
+    """Time a forward pass in CPU seconds of this process, which other programs hardly affect."""
     with torch.no_grad():
         layer(x)
         calls, started = 0, time.process_time()
@@ -73,9 +69,6 @@ def time_layers(
     """Time the forward pass of layers for one sequence, over a grid of lengths and sizes.
 
     The layers alternate within each repeat, so a busy spell of the machine affects all of them.
-
-    Args:
-        makes: make each layer from its size d.
 
     Returns:
         CPU seconds for each name, (repeats, sizes, lengths).
@@ -109,37 +102,19 @@ def allocator_peak(layer: nn.Module, x: Tensor) -> int:
     return int(max(np.cumsum([change for _, change in changes])))
 
 
-def measure_memory(
-    layer: Make, lengths: Sequence[int], d_model: int, allocator: bool = True
-) -> dict[str, list[int]]:
-    """Measure the peak memory of a training pass over lengths, by both methods.
-
-    Args:
-        layer: makes the layer from its size.
-        allocator: whether to measure the allocator as well.
-
-    Returns:
-        Bytes for each length: "tensors" and, if requested, "allocator".
-    """
-    found: dict[str, list[int]] = dict(tensors=[])
+def measure_memory(layer: Make, lengths: Sequence[int], d_model: int) -> dict[str, list[int]]:
+    """Measure the peak memory of a training pass in bytes over lengths, by both methods."""
+    found: dict[str, list[int]] = dict(tensors=[], allocator=[])
     module = layer(d_model)
     for length in lengths:
         x = torch.randn(1, length, d_model)
         found["tensors"].append(peak_memory(module, x))
-        if allocator:
-            found.setdefault("allocator", []).append(allocator_peak(module, x))
+        found["allocator"].append(allocator_peak(module, x))
     return found
 
 
 class Study:
-    """The recorded measurements.
-
-    Args:
-        path: the record; the package's own by default.
-
-    Raises:
-        FileNotFoundError: if there is no record.
-    """
+    """The recorded measurements."""
 
     def __init__(self, path: Path | str = RECORD):
         self.record: dict[str, Any] = read_record(path)
@@ -159,14 +134,7 @@ class Study:
         return self.seconds[name][:, :, self.lengths.index(length)]
 
     def crossovers(self, first: str, second: str) -> list[list[float | None]]:
-        """Find the length above which one layer takes longer than another.
-
-        Returns:
-            For each size the lengths, one per repeat, as
-            :func:`~transformer.lab.table_1.scaling_fit.crossover` gives them.
-
-        Paper: section 4 (n smaller than d)
-        """
+        """Find the length above which one layer takes longer than another."""
         found = []
         for d_model in self.sizes:
             pairs = zip(

@@ -2,8 +2,6 @@
 
 BLEU scores can be compared only if they were computed in the same way on the same sentences, so
 each score names both, and tables keep the metrics apart.
-
-Paper: section 6.1, Table 2
 """
 
 from dataclasses import dataclass
@@ -200,15 +198,9 @@ CONVERSIONS: tuple[Conversion, ...] = (
 
 
 def published_scores(
-    languages: tuple[str, str] | None = None,
-    test_set: str | None = None,
-    metric: str | None = None,
+    languages: tuple[str, str] | None = None, test_set: str | None = None, metric: str | None = None
 ) -> list[PublishedScore]:
-    """Return the published scores that match, lowest first; None matches anything.
-
-    Raises:
-        ValueError: if there is no such metric.
-    """
+    """Return the published scores that match, lowest first; None matches anything."""
     if metric is not None and metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
     found = [

@@ -45,28 +45,26 @@ def run_name(preset: Preset) -> str:
     return f"{preset.name}-seed{preset.training.seed}"
 
 
-def is_recorded(preset: Preset, records: Path = RUNS) -> bool:
+def is_recorded(preset: Preset) -> bool:
     """Whether there is a record of this run with the same recipe."""
-    path = records / f"{run_name(preset)}.json"
+    path = RUNS / f"{run_name(preset)}.json"
     return path.exists() and same_recipe(read_record(path), preset)
 
 
-def state(preset: Preset, output: Path, records: Path = RUNS) -> str:
+def state(preset: Preset, output: Path) -> str:
     """Describe in a few words how far a run has come."""
-    if is_recorded(preset, records):
+    if is_recorded(preset):
         return "recorded"
     curve = read_curve(output / run_name(preset) / "curve.jsonl")
     if curve:
         return f"step {curve[-1]['step']:,} of {preset.training.max_steps:,}"
-    stale = (records / f"{run_name(preset)}.json").exists()
+    stale = (RUNS / f"{run_name(preset)}.json").exists()
     return "recorded with another recipe" if stale else "missing"
 
 
-def record(
-    preset: Preset, output: Path, records: Path = RUNS, data_dir: Path | None = None
-) -> bool:
+def record(preset: Preset, output: Path, data_dir: Path | None = None) -> bool:
     """Train or resume a run and copy its results; return False if a signal stopped it."""
-    folder, target = output / run_name(preset), records / f"{run_name(preset)}.json"
+    folder, target = output / run_name(preset), RUNS / f"{run_name(preset)}.json"
     finished = folder / "run.json"
     if not (finished.exists() and same_recipe(read_record(finished), preset)):
         run = TranslationRun(preset, folder, data_dir)
@@ -95,7 +93,6 @@ def main() -> int:
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--data-dir", type=Path, help="folder of your own data files")
     parser.add_argument("--output", type=Path, default=Path("runs"), help="folder of the runs")
-    parser.add_argument("--records", type=Path, default=RUNS, help=argparse.SUPPRESS)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run later")
     parser.add_argument("--list", action="store_true", help="show the runs and their states")
     parser.add_argument("--gpu", action="store_true", help="fail if no GPU can be used")
@@ -110,12 +107,12 @@ def main() -> int:
     failed = False
     for preset in presets:
         if options.list:
-            print(f"{run_name(preset):34} {state(preset, options.output, options.records)}")
-        elif not is_recorded(preset, options.records):
+            print(f"{run_name(preset):34} {state(preset, options.output)}")
+        elif not is_recorded(preset):
             if time.time() > until:
                 return 1
             try:
-                if not record(preset, options.output, options.records, options.data_dir):
+                if not record(preset, options.output, options.data_dir):
                     print(f"{run_name(preset)}: stopped and saved; the same command continues")
                     return 130
             except (ValueError, OSError) as error:  # the other runs may still work

@@ -1,7 +1,4 @@
-"""The recorded translation runs, one JSON file per run.
-
-Paper: section 6.1, Table 2
-"""
+"""The recorded translation runs, one JSON file per run."""
 
 from pathlib import Path
 from typing import Any
@@ -13,9 +10,5 @@ RUNS = Path(__file__).parent / "runs"
 
 
 def recorded_runs(folder: Path | str = RUNS) -> dict[str, dict[str, Any]]:
-    """Read the records ``NAME.json`` of a folder, by name in alphabetical order.
-
-    Raises:
-        ValueError: if a file is not a recorded run.
-    """
+    """Read the records ``NAME.json`` of a folder, by name in alphabetical order."""
     return {path.stem: read_record(path) for path in sorted(Path(folder).glob("*.json"))}

@@ -58,9 +58,11 @@ Transformer works, not to translate text that matters.
 def card(name: str, record: dict[str, Any]) -> str:
     """Write the model card from the record."""
     rows = [
-        f"| {m['split']}, {m['pairs']:,} pairs | {search_title(m['beam_size'], m['alpha'])} "
+        f"| {m['split']}, {m['pairs']:,} pairs | {search} "
         f"| {m['name']} {m['score']:.2f} | `{m['signature']}` |"
         for m in record["metrics"]
+        for beam in [f"beam {m['beam_size']}, alpha {m['alpha']}"]
+        for search in ["greedy" if m["beam_size"] == 1 else beam]
         if m["weights"] == "averaged"
     ]
     return CARD.format(
@@ -73,11 +75,6 @@ def card(name: str, record: dict[str, Any]) -> str:
         licence=record["corpus"]["licence"].split(";")[0],
         scores="\n".join(rows),
     )
-
-
-def search_title(beam_size: int, alpha: float) -> str:
-    """Name a search as in the table."""
-    return "greedy" if beam_size == 1 else f"beam {beam_size}, alpha {alpha}"
 
 
 def main() -> None:

@@ -1,7 +1,4 @@
-"""Recorded runs in groups by recipe, so that every score has a spread over the seeds.
-
-Paper: section 6.1, Table 2
-"""
+"""Recorded runs in groups by recipe, so that every score has a spread over the seeds."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,10 +22,7 @@ _TEST_SETS = {
 
 
 def test_set(corpus: str, split: str) -> str:
-    """Name a test set as published scores do, such as "newstest2014" or "multi30k-test2016".
-
-    The same set has one name in all corpora; without a usual name, it is family and split.
-    """
+    """Name a test set as published scores do, such as "newstest2014", or by family and split."""
     family = corpus.rsplit("-", 2)[0]
     return _TEST_SETS.get((family, split), f"{family}-{split}")
 
@@ -37,12 +31,7 @@ vars(test_set)["__test__"] = False  # not a test for pytest
 
 
 def metric_of(record: Record, entry: Mapping[str, Any]) -> str:
-    """Determine how one of the metrics of a recorded run was computed.
-
-    Returns:
-        A key of :data:`~transformer.lab.table_2.published.METRICS` if published scores of the kind
-        may exist; otherwise the name of the metric and of its text.
-    """
+    """Return the key of a recorded metric in ``METRICS``, or its name if nothing is published."""
     lowercase = record["preset"].get("text", "plain") == "moses-lowercase"
     name, options = entry["name"], set(entry["signature"].split("|"))
     if name == "BLEU" and lowercase and "tok:none" in options:
@@ -126,20 +115,16 @@ class Group:
         training = self.first["preset"]["training"]
         return training["max_steps"], training["batch_tokens"] * training["accumulate"]
 
-    def scores(
-        self, weights: str = "averaged", beam: int | None = None
-    ) -> dict[tuple[str, str], Spread]:
-        """Collect the scores of all seeds by test set and metric.
+    def scores(self) -> dict[tuple[str, str], Spread]:
+        """Collect the scores of all seeds, averaged weights and the recipe's beam.
 
-        Args:
-            weights: "averaged" or "last".
-            beam: beam size; None for that of the recipe.
+        The keys are test set and metric.
         """
         found: dict[tuple[str, str], list[float]] = {}
         for record in self.runs.values():
-            wanted = record["preset"]["beam_size"] if beam is None else beam
+            best = "averaged", record["preset"]["beam_size"]
             for entry in record["metrics"]:
-                if entry["weights"] == weights and entry["beam_size"] == wanted:
+                if (entry["weights"], entry["beam_size"]) == best:
                     where = test_set(self.corpus, entry["split"]), metric_of(record, entry)
                     found.setdefault(where, []).append(entry["score"])
         return {where: Spread(tuple(scores)) for where, scores in found.items()}
@@ -180,10 +165,7 @@ def hardware_of(record: Record) -> str:
 
 
 def fitting_published(groups: Iterable[Group]) -> list[PublishedScore]:
-    """Return the published scores that a group can be compared with, lowest first.
-
-    Paper: Table 2
-    """
+    """Return the published scores that a group can be compared with, lowest first."""
     found = {
         id(score): score
         for group in groups
@@ -196,11 +178,7 @@ def fitting_published(groups: Iterable[Group]) -> list[PublishedScore]:
 
 def _agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two presets agree in all fields that both have, except for the seed."""
-    for name in one.keys() & other.keys() - {"seed"}:
-        mine, theirs = one[name], other[name]
-        if isinstance(mine, dict) and isinstance(theirs, dict):
-            if not _agree(mine, theirs):
-                return False
-        elif mine != theirs:
-            return False
-    return True
+    return all(
+        _agree(one[name], other[name]) if isinstance(one[name], dict) else one[name] == other[name]
+        for name in one.keys() & other.keys() - {"seed"}
+    )

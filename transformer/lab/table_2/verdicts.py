@@ -1,9 +1,6 @@
 """Comparisons of recorded runs with each other and with published scores, as sentences.
 
-The sentences are made from the records, so that they remain true after a new run.
-
-Paper: section 6.1, Table 2
-"""
+The sentences are made from the records, so that they remain true after a new run."""
 
 from collections.abc import Iterable
 
@@ -45,10 +42,7 @@ def versus_group(one: Group, other: Group, where: tuple[str, str]) -> str | None
 
 
 def rivals(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
-    """Pair each Transformer with each other architecture of the same corpus, text and budget.
-
-    Paper: Table 2, with the budget held equal
-    """
+    """Pair each Transformer with each other architecture of the same corpus, text and budget."""
 
     def setting(group: Group) -> tuple[object, ...]:
         return group.corpus, group.budget, group.first["preset"].get("text")

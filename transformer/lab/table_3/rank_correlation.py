@@ -12,11 +12,7 @@ Numbers = Sequence[float] | Sequence[int] | np.ndarray
 def spearman(x: Numbers, y: Numbers) -> float:
     """Correlate the ranks of two lists; equal numbers share their mean rank.
 
-    Returns:
-        1 for the same order, -1 for the opposite order; NaN if all numbers of a list are equal.
-
-    Raises:
-        ValueError: if the lists differ in length or have fewer than 2 numbers.
+    NaN if all numbers of a list are equal.
     """
     if len(x) != len(y) or len(x) < 2:
         raise ValueError(f"x and y must have one length of at least 2: got {len(x)} and {len(y)}")

@@ -31,25 +31,12 @@ def record_rows(
     rows: Sequence[str],
     seeds: Sequence[int],
     command: str,
-    data_dir: Path | None = None,
-    folder: Path = FOLDER,
-    until: float = float("inf"),
+    data_dir: Path | None,
+    until: float,
 ) -> None:
-    """Train and record the rows that are missing.
+    """Train and record those of the ``rows`` that are missing, all with the first seed first.
 
-    Args:
-        scale: of the text.
-        output: path of the record.
-        presets: the recipe of every row, in the order of the record.
-        rows: those to train now.
-        seeds: all rows with the first seed come first.
-        command: that repeats this.
-        data_dir: folder of the user's own corpora.
-        folder: of unfinished runs.
-        until: ``time.time()`` after which no run is begun.
-
-    Raises:
-        SystemExit: if the time is over or a signal stopped a run.
+    ``presets`` has the recipe of every row; no run is begun after the ``time.time()`` of ``until``.
     """
     runs = read_record(output)["runs"] if output.exists() else []
     order, text = list(presets), None
@@ -59,7 +46,7 @@ def record_rows(
         if mine and same_recipe(mine[0], preset):
             continue
         text = text or scale_text(scale, data_dir)
-        place = folder / f"{scale.name}-{row}-seed{seed}"
+        place = FOLDER / f"{scale.name}-{row}-seed{seed}"
         found = run_row(preset, text, place) if time.time() < until else None
         if found is None:
             raise SystemExit("not all is recorded; the same command continues from here")
@@ -93,7 +80,7 @@ def main() -> None:
         chosen.seeds or scale.seeds,
         f"python -m transformer.lab.table_3.record --scale {scale.name}",
         chosen.data_dir,
-        until=time.time() + 60 * chosen.minutes,
+        time.time() + 60 * chosen.minutes,
     )
 
 

@@ -124,9 +124,6 @@ def row_preset(scale: Scale, row: str) -> Preset:
 
     ``big`` is trained three times as long, as in the paper.
 
-    Raises:
-        ValueError: if there is no such row, or a ratio gives no whole number at this scale.
-
     Paper: section 6.2, Table 3
     """
     if row not in ROWS:
@@ -176,16 +173,8 @@ def run_row(
 ) -> dict[str, Any] | None:
     """Train one row and measure it as Table 3 does: the last weights, no averaging.
 
-    Args:
-        preset: of :func:`row_preset`, with a seed.
-        text: of :func:`scale_text`.
-        folder: of the run. An interrupted run is resumed.
-        progress: show a progress bar; None shows it on a terminal only.
-
-    Returns:
-        "perplexity" (per token of the vocabulary, without label smoothing), "BLEU" and "chrF2" of
-        the preset's beam with their "signatures", "parameters", "minutes", and the "curve" as
-        pairs of step and perplexity; None if the training was interrupted.
+    The perplexity is per token of the vocabulary, without label smoothing; the "curve" has pairs
+    of step and perplexity. An interrupted run returns None, and the same call resumes it.
 
     Paper: section 6.2, Table 3
     """

@@ -16,14 +16,7 @@ from transformer.model.transformer import Transformer
 
 
 def facts_task(symbols: int, seed: int = 0) -> ToyTask:
-    """Make a task with a random answer for each pair: ``symbols ** 2`` facts in all.
-
-    Args:
-        seed: of the answers.
-
-    Returns:
-        A task with sources of two symbols and targets of one.
-    """
+    """Make a task with a random answer for each pair: ``symbols ** 2`` facts in all."""
     answers = np.random.default_rng(seed).integers(0, symbols, (symbols, symbols)) + FIRST_SYMBOL
 
     def recall(pair: np.ndarray) -> np.ndarray:

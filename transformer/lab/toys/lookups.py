@@ -19,14 +19,7 @@ from transformer.model.attention import MultiHeadAttention
 
 @dataclass(frozen=True)
 class Lookups:
-    """The task of finding the values of the requested keys.
-
-    Args:
-        slots: number of keys in a query, at least 1; they differ from one another.
-        entries: number of entries in a table, at least ``slots``.
-        keys: number of different keys, at least ``entries``.
-        values: number of different values.
-    """
+    """The task of finding the values of the requested keys."""
 
     slots: int
     entries: int = 12
@@ -48,11 +41,6 @@ class Lookups:
 class LookupModel(nn.Module):
     """Embeddings, one multi-head attention, one linear layer: as many parameters for any h.
 
-    Args:
-        num_heads: number of heads h.
-        d_model: size of the vectors.
-        d_k: size of a head's queries and keys; d_model / num_heads if None.
-
     Paper: section 3.2.2
     """
 
@@ -70,12 +58,7 @@ class LookupModel(nn.Module):
     def forward(
         self, asked: Int[Tensor, "B slots"], table: Int[Tensor, "B entries 2"]
     ) -> Float[Tensor, "B slots values"]:
-        """Return the logits of each slot's value.
-
-        Args:
-            asked: the keys to look up, one per slot.
-            table: entries of (key, value).
-        """
+        """Return the logits of each slot's value."""
         query = self.asked(asked + self.offset).sum(dim=1, keepdim=True)  # one vector for all slots
         entries = self.key(table[..., 0]) + self.value(table[..., 1])
         read = self.attention(query, entries)
@@ -85,14 +68,7 @@ class LookupModel(nn.Module):
 def train_lookups(
     model: LookupModel, steps: int = 400, batch_size: int = 128, seed: int = 0, rate: float = 5e-3
 ) -> None:
-    """Train a model in place on fresh tables; the learning rate decays linearly to zero.
-
-    Args:
-        model: the model. Seed its weights before it is made.
-        batch_size: tables per step.
-        seed: of the tables.
-        rate: the first learning rate.
-    """
+    """Train a model in place on fresh tables; the learning rate decays linearly to zero."""
 
     def loss(step: int) -> Tensor:
         asked, table, right = model.task.batch(batch_size, seed=seed * 1_000_000 + step - 1)

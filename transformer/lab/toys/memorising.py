@@ -28,8 +28,6 @@ class Bug:
     """A change that makes a correct model wrong.
 
     Args:
-        name: a description of the bug.
-        changes: fields of the configuration.
         plant: a function that changes the finished model.
         future: number of later positions that the decoder can see.
         shifted: whether the decoder's input is shifted by one position, as it should be.
@@ -100,12 +98,6 @@ def memorise(
     shift: Shift = shift_right,
 ) -> np.ndarray:
     """Train on a single batch over and over, and return the losses.
-
-    Args:
-        model: trained in place, and left in evaluation mode.
-        batch: the pairs to learn.
-        rate: the constant learning rate.
-        shift: makes the decoder's input from the labels.
 
     Returns:
         The loss of each step in nats per token, of shape (steps,).

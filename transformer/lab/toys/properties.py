@@ -32,15 +32,8 @@ def leak_gap(model: Transformer, batch: Batch, shift: Shift = shift_right) -> fl
     The labels are changed rather than the decoder's input, so a wrong offset shows as well as a
     wrong mask.
 
-    Args:
-        model: in evaluation mode.
-        batch: pairs; the labels are changed one position at a time, in all pairs at once.
-        shift: makes the decoder's input from the labels, as training does.
-
     Returns:
         The largest change: 0 if no prediction depends on its own label.
-
-    Paper: section 3.1 (predictions for position i depend only on known outputs before i)
     """
     memory = model.encode(batch.source)
     before = model.decode(shift(batch.labels), memory, batch.source)
@@ -60,12 +53,7 @@ def padding_gap(model: Transformer, batch: Batch, extra: int = 3, pad_id: int = 
     """Append padding to sources and targets, and measure how much the logits change.
 
     Args:
-        model: in evaluation mode.
-        extra: number of padding positions to append.
         pad_id: the padding id of the data, which may differ from the model's.
-
-    Returns:
-        The largest change at a real target position.
     """
     source = torch.nn.functional.pad(batch.source, (0, extra), value=pad_id)
     target = torch.nn.functional.pad(batch.target_input, (0, extra), value=pad_id)
@@ -81,8 +69,6 @@ def order_gap(model: Transformer, batch: Batch) -> float:
 
     Returns:
         The largest change. Here 0 is the failure: the model is blind to the order.
-
-    Paper: section 3.5
     """
     turned = batch.source.clone()
     for row in turned:
@@ -94,13 +80,7 @@ def order_gap(model: Transformer, batch: Batch) -> float:
 
 @torch.no_grad()
 def cache_gap(model: Transformer, batch: Batch) -> float:
-    """Decode the targets one token at a time, and compare with all positions at once.
-
-    Returns:
-        The largest difference at a real target position.
-
-    Paper: section 3.1 (auto-regressive generation)
-    """
+    """Decode the targets one token at a time, and compare with all positions at once."""
     at_once = model(batch.source, batch.target_input)
     state = model.start_decoding(batch.source, max_length=batch.target_input.size(1))
     steps = [model.decode_next(tokens, state) for tokens in batch.target_input.T]

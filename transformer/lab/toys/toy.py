@@ -25,14 +25,7 @@ FIRST_SYMBOL = 3
 
 @dataclass(frozen=True)
 class ToyTask:
-    """A rule from one sequence of symbols to another.
-
-    Args:
-        rule: maps the symbols of one source, an integer array, to those of its target.
-        symbols: number of different symbols; their ids start at 3.
-        shortest: least number of symbols in a source.
-        longest: largest number of symbols in a source.
-    """
+    """A rule from one sequence of symbols to another."""
 
     rule: Callable[[np.ndarray], np.ndarray]
     symbols: int = 12
@@ -91,17 +84,12 @@ def train_toy(
     """Train a model on fresh pairs and return the losses.
 
     Args:
-        model: trained in place, and left in evaluation mode.
-        task: the source of the pairs; every step draws new ones.
-        batch_size: pairs per step.
         seed: of the pairs. Seed the weights before the model is made.
         rate: a constant learning rate, or a function of the step, counted from 1; None for
             Eq. (3).
 
     Returns:
         The loss of each step in nats per token, of shape (steps,).
-
-    Paper: section 5
     """
     objective = TranslationLoss(model, epsilon)
 
@@ -125,12 +113,7 @@ def exact_match(
     seed: int = -1,
     length: int | None = None,
 ) -> float:
-    """Return the share of new sources whose greedy translation is right in every symbol.
-
-    Args:
-        seed: of the sources; negative seeds are never used in training.
-        length: of every source; random if None.
-    """
+    """Return the share of new sources whose greedy translation is right in every symbol."""
     return recited(model, task.batch(size, seed=10**12 - seed, length=length))
 
 
