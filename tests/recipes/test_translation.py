@@ -12,7 +12,7 @@ from transformer.baselines import ConvolutionalConfig, RecurrentConfig
 from transformer.data.corpora import Corpus, Split
 from transformer.inference.translator import Translator
 from transformer.recipes.averaging import average_model, last_checkpoints
-from transformer.recipes.record import read_translations
+from transformer.recipes.record import read_record, read_translations
 from transformer.recipes.translation import TranslationRun, evaluate
 from transformer.training.checkpoint import load_weights
 from transformer.training.curve import read_curve
