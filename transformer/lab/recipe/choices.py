@@ -119,7 +119,7 @@ CHOICES: dict[str, Choice] = {
     "together": Choice("all of these with pre-norm, but GELU", "later", _together),
 }  # fmt: skip
 
-#: The scale of the recorded runs: a small version of Table 3.
+# The scale of the recorded runs: a small version of Table 3.
 SCALE: Scale = SCALES["table-3-small"]
 
 #: The seeds of the recorded runs.
