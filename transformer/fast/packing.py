@@ -5,6 +5,7 @@ position separately, so they can run on the real positions alone: (1, N, d_model
 (B, T, d_model).
 """
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from transformer.fast.linear import linear
+from transformer.fast.linear import Linear, linear
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import (
     DecoderLayer,
@@ -87,21 +88,47 @@ class PackedAttention(MultiHeadAttention):
 
         Paper: section 3.2.2
         """
-        packings = None if torch.compiler.is_compiling() else _PACKINGS.get()
-        if packings is None:
+        if torch.compiler.is_compiling():
             return super().forward(x, memory, mask, is_causal)
-        queries, keys = packings
+        packings = _PACKINGS.get()
+        queries, keys = (None, None) if packings is None else packings
+        layers = (self.query_projection, self.key_projection, self.value_projection)
         if memory is None:
-            memory, keys = x, queries
-        query = self._heads(queries.pad(self.query_projection(x)), self.num_heads)
-        key = self._heads(keys.pad(self.key_projection(memory)), self.num_kv_heads)
-        value = self.split_heads(keys.pad(self.value_projection(memory)), self.num_kv_heads)
-        heads = self.attend(query, key, value, mask, is_causal)
-        return self.output_projection(queries.pack(heads))
+            query, key, value = _project(x, layers, queries)
+        else:
+            (query,) = _project(x, layers[:1], queries)
+            key, value = _project(memory, layers[1:], keys)
+        mask = None if mask is None else torch.atleast_2d(mask)
+        heads = self.attend(
+            self._heads(query, self.num_heads),
+            self._heads(key, self.num_kv_heads),
+            self.split_heads(value, self.num_kv_heads),
+            mask,
+            is_causal,
+        )
+        return self.output_projection(heads if queries is None else queries.pack(heads))
 
     def _heads(self, projected: Tensor, num_heads: int) -> Tensor:
         heads = self.split_heads(projected, num_heads)
         return heads if self.rotary is None else self.rotary(heads)
+
+
+def _project(x: Tensor, layers: Sequence[nn.Module], packing: Packing | None) -> Sequence[Tensor]:
+    """Apply several linear layers to the same input, in one product if nothing observes them."""
+    bare = [layer for layer in layers if type(layer) is Linear and not _is_hooked(layer)]
+    if len(bare) == len(layers) > 1:
+        biases: list[Tensor] = [layer.bias for layer in bare if layer.bias is not None]
+        bias = torch.cat(biases) if biases else None
+        weights: list[Tensor] = [layer.weight for layer in bare]
+        together = linear(x, torch.cat(weights), bias)
+        sizes = [layer.out_features for layer in bare]
+        return (together if packing is None else packing.pad(together)).split(sizes, dim=-1)
+    parts = [layer(x) for layer in layers]
+    return parts if packing is None else [packing.pad(part) for part in parts]
+
+
+def _is_hooked(layer: nn.Module) -> bool:
+    return any((layer._forward_hooks, layer._forward_pre_hooks, layer._backward_hooks))
 
 
 class PackedTransformer(Transformer):
