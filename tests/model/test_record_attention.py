@@ -5,7 +5,7 @@ import torch
 
 from tests.model.small import make_batch, make_model
 from transformer import fast
-from transformer.model.attention import AttentionWeights, MultiHeadAttention, record_attention
+from transformer.model.attention import MultiHeadAttention, RecordedAttention, record_attention
 from transformer.model.masks import causal_mask
 
 NAMES = {f"encoder.{i}.self_attention": (2, 4, 6, 6) for i in range(2)}
@@ -37,7 +37,7 @@ def test_weights_of_every_layer_are_recorded_once(changes, is_fast, training, ch
         logits = model(source, target)
         logits.sin().sum().backward()  # a checkpointed layer runs again
     assert {name: tuple(each.shape) for name, each in weights.items()} == NAMES
-    assert isinstance(weights, AttentionWeights)
+    assert isinstance(weights, RecordedAttention)
     groups = [*weights.encoder, *weights.decoder, *weights.cross]
     assert all(each is weights[name] for each, name in zip(groups, NAMES, strict=True))
     assert [len(group) for group in (weights.encoder, weights.decoder)] == [2, 3]

@@ -320,7 +320,7 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
 
-class AttentionWeights(dict[str, Tensor]):
+class RecordedAttention(dict[str, Tensor]):
     """Attention weights (B, H, T, S) by the name of the module that computed them.
 
     For a :class:`~transformer.model.transformer.Transformer` the names are such as
@@ -348,7 +348,7 @@ class AttentionWeights(dict[str, Tensor]):
 
 
 @contextmanager
-def record_attention(model: nn.Module) -> Iterator[AttentionWeights]:
+def record_attention(model: nn.Module) -> Iterator[RecordedAttention]:
     """Record the attention weights of every layer while the ``with`` block runs.
 
     If a layer runs more than once, only its last weights are kept. They are part of the graph:
@@ -359,7 +359,7 @@ def record_attention(model: nn.Module) -> Iterator[AttentionWeights]:
 
     Paper: section 3.2.3, Figures 3 to 5
     """
-    recorded = AttentionWeights()
+    recorded = RecordedAttention()
     attentions = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
     before = {name: attention.on_weights for name, attention in attentions.items()}
     for name, attention in attentions.items():

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from transformer.model.attention import AttentionWeights, MultiHeadAttention, record_attention
+from transformer.model.attention import MultiHeadAttention, RecordedAttention, record_attention
 from transformer.model.base import TranslationModel
 from transformer.model.cache import DecodingState, LayerCache, own_entries
 from transformer.model.config import TransformerConfig
@@ -170,7 +170,7 @@ class Transformer(TranslationModel):
     @torch.no_grad()
     def attention_weights(
         self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]
-    ) -> AttentionWeights:
+    ) -> RecordedAttention:
         """Return the attention weights of every layer and head for given ids.
 
         Paper: section 3.2.3, Figures 3 to 5

@@ -15,7 +15,7 @@ from transformer.lab.heads.roles import (
     roles_of,
     threshold,
 )
-from transformer.model.attention import AttentionWeights
+from transformer.model.attention import RecordedAttention
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 
@@ -78,7 +78,7 @@ class Fixed(Transformer):
 
     def attention_weights(self, source, target):
         sides = dict(encoder=(source, source), decoder=(target, target), cross=(target, source))
-        maps = AttentionWeights()
+        maps = RecordedAttention()
         for kind, (queries, keys) in sides.items():
             seen = (keys != 0)[:, None, None, :].expand(-1, 2, queries.size(1), -1).float()
             if kind == "decoder":
