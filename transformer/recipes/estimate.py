@@ -176,7 +176,7 @@ def activation_bytes(model: TransformerConfig, training: TrainingConfig) -> int:
     decoder_layers = model.num_decoder_layers or model.num_layers
     hidden = (2 if half else 4) * model.d_ff
     # An encoder layer; a decoder layer; the keys and values of the memory in each decoder layer.
-    encoder, decoder, memory = (28 * d, 42 * d, 6 * d) if half else (36 * d, 54 * d, 8 * d)
+    encoder, decoder, memory = (24 * d, 36 * d, 6 * d) if half else (36 * d, 54 * d, 8 * d)
     encoder, decoder = encoder + hidden, decoder + hidden
     layers = model.num_layers * encoder + decoder_layers * (decoder + memory)
     if training.checkpoint_activations:
