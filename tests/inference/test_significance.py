@@ -1,16 +1,19 @@
-"""Counts of BLEU and the bootstrap, compared with sacreBLEU's."""
+"""Counts of BLEU and chrF and the bootstrap, compared with sacreBLEU's."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF
 
 from transformer.inference.significance import (
     bleu_of_counts,
     bootstrap,
+    character_counts,
+    chrf_of_counts,
     interval,
     ngram_counts,
+    paired_bootstrap,
     sentence_counts,
 )
 
@@ -33,6 +36,14 @@ def test_sums_of_counts_give_sacrebleus_own_score(corpus, tokenize, lowercase):
     expected = own.corpus_score(hypotheses, [references]).score
     found = score(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
     assert found == pytest.approx(expected, abs=1e-8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs)
+def test_sums_of_character_counts_give_sacrebleus_chrf(corpus):
+    hypotheses, references = zip(*corpus, strict=True)
+    found = chrf_of_counts(character_counts(hypotheses, references).sum(axis=0))
+    assert found == pytest.approx(CHRF().corpus_score(hypotheses, [references]).score, abs=1e-8)
 
 
 def test_no_ngram_is_counted_more_often_than_the_reference_has_it():
@@ -69,6 +80,37 @@ def test_paired_draws_detect_a_small_difference_that_separate_ones_miss():
     assert interval(paired)[0] > 0 > interval(apart)[0]
 
 
+def test_groups_are_drawn_whole():
+    counts = sentence_counts(*corpus(100))
+    groups = np.repeat(np.arange(50), 2).tolist()
+    merged = counts.reshape(50, 2, -1).sum(axis=1)
+    assert np.allclose(bootstrap(counts, groups=groups), bootstrap(merged))
+    # Copies of a sentence hold no more information than the sentence itself.
+    copies, groups = np.repeat(counts, 4, axis=0), np.repeat(np.arange(100), 4).tolist()
+    assert np.std(bootstrap(copies, groups=groups)) > 1.6 * np.std(bootstrap(copies))
+
+
+def test_the_interval_of_a_difference_covers_seeds_and_sentences():
+    """Two systems of equal quality: 95 % intervals miss zero about as often as they should."""
+    random, missed, naive = np.random.default_rng(0), 0, 0
+    for trial in range(120):
+        easy = random.random(150)  # of each sentence; other sentences in each trial
+
+        def run(easy=easy):
+            quality = random.normal(0, 0.05)  # of a seed
+            matches = random.random(150) < np.clip(easy + quality, 0, 1)
+            return np.stack([matches, np.ones(150)], axis=1).astype(np.int64)
+
+        ours, theirs = [run() for _ in range(4)], [run() for _ in range(4)]
+        share = dict(samples=300, seed=trial, score=lambda sums: sums[..., 0] / sums[..., 1])
+        low, high = interval(paired_bootstrap(ours, theirs, **share))
+        missed += not low <= 0 <= high
+        low, high = interval(paired_bootstrap(ours[:1], theirs[:1], **share))
+        naive += not low <= 0 <= high
+    assert missed <= 0.13 * 120
+    assert naive > missed  # one run per system says nothing about seeds
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -76,6 +118,9 @@ def test_paired_draws_detect_a_small_difference_that_separate_ones_miss():
         lambda: sentence_counts(["a"], ["a"], tokenize="moses"),
         lambda: bootstrap(np.zeros((0, 10), int)),
         lambda: bootstrap(np.ones((2, 10), int), samples=0),
+        lambda: bootstrap(np.ones((2, 10), int), groups=[0]),
+        lambda: paired_bootstrap([], [np.ones((2, 10), int)]),
+        lambda: paired_bootstrap([np.ones((3, 10), int)], [np.ones((2, 10), int)]),
         lambda: interval([1.0], level=1.0),
     ],
 )

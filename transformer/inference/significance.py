@@ -1,14 +1,17 @@
-"""Confidence intervals of BLEU by the bootstrap over sentences.
+"""Confidence intervals of BLEU and chrF, and of differences between two systems.
 
 A test set is a sample: another thousand sentences of the same kind would give another score. The
 bootstrap estimates how different it would be: it draws test sets from the test set, with
-replacement, and scores each. If two systems are scored on the same draws, much of the sampling
-noise cancels in the difference. The interval does not include the variation between training runs,
-which takes several seeds to measure.
+replacement, and scores each. The unit of the draw is the unit that was sampled. Where a corpus was
+split by groups of pairs that share a sentence, whole groups are drawn.
+
+If two systems are scored on the same draws, much of the sampling noise cancels in the difference.
+:func:`paired_bootstrap` draws training runs as well as sentences, so that its interval includes the
+variation between seeds.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,8 +19,11 @@ from sacrebleu.metrics.bleu import BLEU
 
 from transformer.inference.metrics import require_pairs, require_tokenizer
 
-#: Longest n-gram that BLEU counts.
-ORDER = 4
+#: Longest n-gram that BLEU counts, in tokens, and chrF, in characters.
+ORDER, CHARACTERS = 4, 6
+
+# BLEU or chrF of each row of summed counts.
+CorpusScore = Callable[[np.ndarray], np.ndarray]
 
 
 def ngram_counts(hypothesis: Sequence[str], reference: Sequence[str]) -> list[int]:
@@ -97,32 +103,158 @@ def bleu_of_counts(sums: Float[np.ndarray, "*sets 10"] | Int[np.ndarray, "*sets 
     return np.where(usable, 100 * brevity * np.exp(np.log(precision).mean(axis=-1)), 0.0)
 
 
+def character_counts(
+    hypotheses: Sequence[str], references: Sequence[str]
+) -> Int[np.ndarray, "n 18"]:
+    """Count the character n-grams of each sentence that chrF2 is computed from.
+
+    Args:
+        hypotheses: the translations.
+        references: one reference for each.
+
+    Returns:
+        A row per sentence. For n from 1 to 6: n-grams of the hypothesis (0 if the reference has
+        none), of the reference, and common to both. Spaces are left out.
+
+    Raises:
+        ValueError: if there are no sentences, or the numbers differ.
+    """
+    require_pairs(hypotheses, references)
+
+    def row(hypothesis: str, reference: str) -> list[int]:
+        texts, counts = ["".join(text.split()) for text in (hypothesis, reference)], []
+        for n in range(1, CHARACTERS + 1):
+            found, wanted = (
+                Counter(text[i : i + n] for i in range(len(text) - n + 1)) for text in texts
+            )
+            total = wanted.total()
+            counts += [found.total() if total else 0, total, (found & wanted).total()]
+        return counts
+
+    rows = [row(h, r) for h, r in zip(hypotheses, references, strict=True)]
+    return np.array(rows, dtype=np.int64)
+
+
+def chrf_of_counts(sums: Float[np.ndarray, "*sets 18"] | Int[np.ndarray, "*sets 18"]) -> np.ndarray:
+    """Compute chrF2 from the counts of whole test sets.
+
+    Args:
+        sums: one row of counts per test set: the sum of its rows of ``character_counts``.
+
+    Returns:
+        chrF2 from 0 to 100, of the shape ``sets``.
+    """
+    sums = np.asarray(sums, dtype=float)
+    found, wanted, common = (sums[..., start::3] for start in range(3))
+    used = (found > 0) & (wanted > 0)
+    orders = np.maximum(used.sum(axis=-1), 1)
+    precision = np.where(used, common / np.maximum(found, 1), 0.0).sum(axis=-1) / orders
+    recall = np.where(used, common / np.maximum(wanted, 1), 0.0).sum(axis=-1) / orders
+    balance = np.maximum(4 * precision + recall, 1e-300)
+    return np.asarray(100 * 5 * precision * recall / balance)
+
+
 def bootstrap(
-    counts: Int[np.ndarray, "n 10"], samples: int = 1000, seed: int = 0
+    counts: Int[np.ndarray, "n k"],
+    samples: int = 1000,
+    seed: int = 0,
+    groups: Sequence[int] | None = None,
+    score: CorpusScore = bleu_of_counts,
 ) -> Float[np.ndarray, "samples"]:
     """Score test sets that are drawn from a test set, with replacement.
 
-    The draws depend only on the number of sentences and the seed, so the scores of two systems can
-    be subtracted draw by draw.
+    The draws depend only on the number of groups and the seed, so the scores of two systems can be
+    subtracted draw by draw.
 
     Args:
-        counts: one row per sentence, from :func:`sentence_counts`.
+        counts: one row per sentence, from :func:`sentence_counts` or :func:`character_counts`.
         samples: number of test sets to draw.
         seed: of the draws.
+        groups: group of each sentence, such as :func:`~transformer.data.splits.components` returns;
+            whole groups are drawn. None if each sentence was sampled by itself.
+        score: :func:`bleu_of_counts` or :func:`chrf_of_counts`, to fit ``counts``.
 
     Returns:
-        BLEU of each drawn test set.
+        The score of each drawn test set.
 
     Raises:
-        ValueError: if there are no sentences, or ``samples`` is below 1.
+        ValueError: if there are no sentences, ``groups`` has another length, or ``samples`` is
+            below 1.
     """
+    grouped = _sum_by_group(counts, groups)
+    return score(_draws(len(grouped), samples, seed) @ grouped)
+
+
+def paired_bootstrap(
+    ours: Sequence[Int[np.ndarray, "_ k"]],
+    theirs: Sequence[Int[np.ndarray, "_ k"]],
+    samples: int = 1000,
+    seed: int = 0,
+    groups: Sequence[int] | None = None,
+    score: CorpusScore = bleu_of_counts,
+) -> Float[np.ndarray, "samples"]:
+    """Draw the difference between the mean scores of two systems, over sentences and runs.
+
+    Each draw takes the same sentences for all runs, and draws the runs of either system with
+    replacement. The mean of k drawn runs varies too little by the factor sqrt((k - 1) / k), which
+    is corrected. A single run shows no variation, and none is included.
+
+    Args:
+        ours: counts of each run of a system, as for :func:`bootstrap`.
+        theirs: those of the other system, on the same sentences.
+        samples: number of draws.
+        seed: of the draws.
+        groups: as for :func:`bootstrap`.
+        score: as for :func:`bootstrap`.
+
+    Returns:
+        Our mean score minus theirs, for each draw.
+
+    Raises:
+        ValueError: if a system has no run, two runs differ in the number of sentences, or an
+            argument is out of range as for :func:`bootstrap`.
+    """
+    if not ours or not theirs:
+        raise ValueError("ours and theirs must hold the counts of at least one run each")
+    if len(lengths := {len(counts) for counts in (*ours, *theirs)}) > 1:
+        raise ValueError(f"all runs must have the same sentences, got {sorted(lengths)} of them")
+    random = np.random.default_rng([seed, 1])
+    means = []
+    for runs in (ours, theirs):
+        grouped = [_sum_by_group(counts, groups) for counts in runs]
+        draws = _draws(len(grouped[0]), samples, seed)
+        scores = np.stack([score(draws @ counts) for counts in grouped], axis=1)
+        k = scores.shape[1]
+        drawn = np.take_along_axis(scores, random.integers(k, size=(samples, k)), axis=1)
+        mean = scores.mean(axis=1)
+        widening = np.sqrt(k / max(k - 1, 1))
+        means.append(mean + widening * (drawn.mean(axis=1) - mean))
+    return means[0] - means[1]
+
+
+def _sum_by_group(
+    counts: Int[np.ndarray, "n k"], groups: Sequence[int] | None
+) -> Int[np.ndarray, "groups k"]:
     if not len(counts):
         raise ValueError("counts must hold at least one sentence, got none")
+    if groups is None:
+        return counts
+    if len(groups) != len(counts):
+        raise ValueError(
+            f"groups must have {len(counts)} entries, one per sentence, got {len(groups)}"
+        )
+    _, place = np.unique(np.asarray(groups), return_inverse=True)
+    sums = np.zeros((place.max() + 1, counts.shape[1]), dtype=counts.dtype)
+    np.add.at(sums, place, counts)
+    return sums
+
+
+def _draws(units: int, samples: int, seed: int) -> Float[np.ndarray, "samples units"]:
+    """Return how often each unit occurs in each drawn test set."""
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
-    n = len(counts)
-    times = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=samples)
-    return bleu_of_counts(times.astype(float) @ counts)
+    random = np.random.default_rng(seed)
+    return random.multinomial(units, np.full(units, 1 / units), size=samples).astype(float)
 
 
 def interval(
