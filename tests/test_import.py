@@ -1,5 +1,6 @@
 """What an import costs: names are loaded when they are used, and no library before its time."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -34,3 +35,26 @@ def test_a_name_loads_no_library_that_it_does_not_use():
     spared = {"accelerate", "ctranslate2", "matplotlib", "onnx", "sacrebleu", "typer"}
     assert translator & spared == set()
     assert "IPython" not in book
+
+
+def test_every_name_of_the_package_has_the_types_that_its_home_gives_it():
+    """``TYPE_CHECKING`` imports are what mypy sees, ``_HOMES`` what Python does."""
+    tree = ast.parse(Path(transformer.__file__).read_text())
+    (block,) = (
+        n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"
+    )
+    typed = {alias.name: n.module for n in block.body for alias in n.names}
+    assert typed == transformer._HOMES
+    assert sorted(transformer.__all__) == sorted([*typed, "__version__"])
+    for name in transformer.__all__:
+        assert getattr(transformer, name)
+
+
+def test_a_library_is_missed_only_where_it_is_used():
+    hide = "import sys; sys.modules['accelerate'] = None; sys.modules['matplotlib'] = None\n"
+    program = "from transformer import Translator\nfrom transformer import Trainer\n"
+    found = subprocess.run(
+        [sys.executable, "-c", hide + program], cwd=ROOT, capture_output=True, text=True
+    )
+    assert "transformer.Trainer needs accelerate" in found.stderr.splitlines()[-1]
+    assert f"{sys.executable} -m pip install accelerate" in found.stderr

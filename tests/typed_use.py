@@ -9,26 +9,43 @@ from typing import assert_type
 import torch
 from torch import Tensor
 
-from transformer.data.batching import TokenBatches
-from transformer.inference.decoding import (
-    Hypothesis,
+from transformer import (
+    SearchOptions,
+    Tokenizer,
+    Trainer,
+    TrainingConfig,
+    Transformer,
+    TransformerConfig,
+    Translator,
     beam_search,
     greedy_search,
-    length_penalty,
+    load_corpus,
+    load_pretrained,
+    save_pretrained,
 )
-from transformer.inference.translator import AttentionWeights, Translator
+from transformer.data.batching import TokenBatches
+from transformer.data.parallel import Corpus
+from transformer.inference.decoding import Hypothesis, length_penalty
+from transformer.inference.translator import AttentionWeights, Translation
 from transformer.model.attention import scaled_dot_product_attention
-from transformer.model.config import TransformerConfig
 from transformer.model.layers import DecoderLayer, EncoderLayer
-from transformer.model.transformer import Transformer
-from transformer.training.config import TrainingConfig
+from transformer.training.callbacks import EarlyStopping
 from transformer.training.loss import TranslationLoss
-from transformer.training.trainer import Trainer
 
 
-def translating() -> None:
-    translator = Translator.from_pretrained("tatoeba-en-de")
+def translating(texts: list[str]) -> None:
+    translator = Translator.from_pretrained("tatoeba-en-de", revision="main")
     assert_type(translator, Translator)
+    assert_type(translator.to("cpu"), Translator)
+    assert_type(translator.device, torch.device)
+    assert_type(translator("Where?", num_beams=2, length_penalty=1.0), str)
+    assert_type(translator("Where?", n_best=3), list[str])
+    assert_type(translator(texts, n_best=3, beam_size=8), list[list[str]])
+    assert_type(translator("Where?", return_scores=True), Translation)
+    assert_type(translator(texts, return_scores=True, split_sentences="en"), list[Translation])
+    assert_type(translator("Where?", return_scores=True, n_best=2), list[Translation])
+    assert_type(translator(texts, return_scores=True, n_best=2), list[list[Translation]])
+    translator.translate(texts, SearchOptions(beam_size=1))
     assert_type(translator.translate("Where is the station?"), str)
     assert_type(translator.translate(["Where?", "There."], beam_size=1), list[str])
     assert_type(translator.translate(line for line in ("Where?", "There.")), list[str])
@@ -45,6 +62,14 @@ def making_a_model() -> Transformer:
     assert_type(model.decoder[0], DecoderLayer)
     assert_type(Transformer.from_pretrained("folder"), Transformer)
     return model
+
+
+def saving(model: Transformer, translator: Translator, folder: Path) -> None:
+    assert_type(load_pretrained("folder"), tuple[Transformer, Tokenizer])
+    assert_type(save_pretrained(model, Tokenizer.load("tokenizer.json"), folder), Path)
+    assert_type(translator.save_pretrained(folder, half=True), Path)
+    assert_type(translator.push_to_hub("owner/name", private=True), str)
+    assert_type(load_corpus("tatoeba-en-de"), Corpus)
 
 
 def attending(query: Tensor, key: Tensor, value: Tensor) -> None:
@@ -65,6 +90,10 @@ def training(model: Transformer, batches: TokenBatches, folder: Path) -> None:
     recipe = TrainingConfig(max_steps=100, precision="bf16")
     trainer = Trainer(model, batches, recipe, folder, score=lambda trained: {"bleu": 0.0})
     assert_type(trainer.fit(), bool)
+    adam = torch.optim.AdamW(model.parameters())
+    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(adam, recipe.max_steps)
+    Trainer(model, batches.pairs, recipe, folder, adam, cosine, [EarlyStopping(mode="min")])
+    Trainer(model, batches, recipe, folder, torch.optim.AdamW, lambda step: 1e-3 / step)
     assert_type(trainer.checkpoints(), list[Path])
     TranslationLoss(trainer.model, epsilon=0.1)
 
@@ -72,6 +101,11 @@ def training(model: Transformer, batches: TokenBatches, folder: Path) -> None:
 def what_is_refused(model: Transformer, source: Tensor) -> None:
     # mypy says so too if one of these is not an error any more.
     Trainer(torch.nn.Linear(2, 2), 3, 4, "folder")  # type: ignore[arg-type]
+    EarlyStopping(patience=3, mode="lowest")  # type: ignore[arg-type]
     TransformerConfig(vocab_size=100, norm="both")  # type: ignore[arg-type]
     beam_search(torch.nn.Linear(2, 2), source)  # type: ignore[call-overload]
     beam_search(model, source, penalty="none")  # type: ignore[call-overload]
+    translator = Translator.from_pretrained("folder", revison="v1")  # type: ignore[call-arg]
+    translator("Where?", beem_size=3)  # type: ignore[call-overload]
+    translator("Where?", 4)  # type: ignore[call-overload]
+    SearchOptions(beem_size=3)  # type: ignore[call-arg]

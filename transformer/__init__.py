@@ -10,25 +10,25 @@ import sys
 import warnings
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transformer.data.corpora import load_corpus
+    from transformer.data.tokenizer import Tokenizer
+    from transformer.inference.decoding import SearchOptions, beam_search, greedy_search
+    from transformer.inference.translator import Translator
+    from transformer.model.config import TransformerConfig
+    from transformer.model.transformer import Transformer
+    from transformer.training.checkpoint import load_pretrained, save_pretrained
+    from transformer.training.config import TrainingConfig
+    from transformer.training.trainer import Trainer
 
 __version__ = "0.1.0"
 
 # pip checks both, but not for a checkout or for the kernel of another environment.
 _PYTHON = (3, 11)
-_NEEDS = (
-    "accelerate",
-    "filelock",
-    "huggingface_hub",
-    "jaxtyping",
-    "numpy",
-    "sacrebleu",
-    "safetensors",
-    "tokenizers",
-    "torch",
-    "tqdm",
-    "typer",
-)
+# What every model needs. The rest (accelerate, sacrebleu, ...) may be missing until it is used.
+_NEEDS = ("huggingface_hub", "jaxtyping", "numpy", "safetensors", "tokenizers", "torch", "tqdm")
 
 
 def _check_environment() -> None:
@@ -41,13 +41,17 @@ def _check_environment() -> None:
         )
     missing = [name for name in _NEEDS if name not in sys.modules and find_spec(name) is None]
     if missing:
-        raise ModuleNotFoundError(
-            f"transformer needs {', '.join(missing)}, which this Python does not have: "
-            f"{sys.executable}. Install what is missing there: {sys.executable} -m pip install "
-            f"{' '.join(missing)}. In a notebook: run the first cell, or choose the kernel of the "
-            "environment in which the package was installed.",
-            name=missing[0],
-        )
+        raise _missing("transformer", missing)
+
+
+def _missing(user: str, libraries: "list[str]") -> ModuleNotFoundError:
+    return ModuleNotFoundError(
+        f"{user} needs {', '.join(libraries)}, which this Python does not have: "
+        f"{sys.executable}. Install what is missing there: {sys.executable} -m pip install "
+        f"{' '.join(libraries)}. In a notebook: run the first cell, or choose the kernel of the "
+        "environment in which the package was installed.",
+        name=libraries[0],
+    )
 
 
 _check_environment()
@@ -56,21 +60,46 @@ _check_environment()
 warnings.filterwarnings("ignore", message="IProgress not found")
 
 _HOMES = {
+    "SearchOptions": "transformer.inference.decoding",
+    "Tokenizer": "transformer.data.tokenizer",
+    "Trainer": "transformer.training.trainer",
+    "TrainingConfig": "transformer.training.config",
     "Transformer": "transformer.model.transformer",
     "TransformerConfig": "transformer.model.config",
     "Translator": "transformer.inference.translator",
+    "beam_search": "transformer.inference.decoding",
+    "greedy_search": "transformer.inference.decoding",
     "load_corpus": "transformer.data.corpora",
     "load_pretrained": "transformer.training.checkpoint",
     "save_pretrained": "transformer.training.checkpoint",
 }
 
-__all__ = ["__version__", *_HOMES]
+__all__ = [
+    "SearchOptions",
+    "Tokenizer",
+    "Trainer",
+    "TrainingConfig",
+    "Transformer",
+    "TransformerConfig",
+    "Translator",
+    "__version__",
+    "beam_search",
+    "greedy_search",
+    "load_corpus",
+    "load_pretrained",
+    "save_pretrained",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    try:
+        value = getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith(__name__):
+            raise
+        raise _missing(f"{__name__}.{name}", [error.name]) from None
     globals()[name] = value
     return value
 

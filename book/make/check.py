@@ -1,7 +1,7 @@
 """Check the pages of a built book for faults that Sphinx does not report.
 
-Dead links between pages, loads from other sites, pictures without a description, and markup that
-was not rendered.
+Dead links between pages, loads from other sites, pictures without a description, markup that was
+not rendered, and code too wide for the page.
 """
 
 import re
@@ -27,6 +27,12 @@ UNRENDERED = {
 }
 # Without a description of its own, a figure of a notebook gets its path as one.
 PICTURE_PATH = re.compile(r"\.(png|jpe?g|svg|gif|webp)$", re.IGNORECASE)
+#: Cells of code and listings of the package; one more column would wrap at 1,280 points.
+COLUMNS = 76
+LISTINGS = (
+    "//div[contains(@class, 'cell_input') or contains(@class, 'cell_output')]"
+    "//div[contains(@class, 'highlight-python') or contains(@class, 'highlight-ipython')]//pre"
+)
 SCRIPT_URL = re.compile(r"""["']((?:https?:)?//[^"'\s]+\.(?:js|css))\b""")
 CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""")
 
@@ -49,6 +55,9 @@ class Page:
             alt, name = picture.get("alt", "").strip(), Path(picture.get("src", "")).name[:80]
             if not alt or PICTURE_PATH.search(alt):
                 self.faults.append(f"{name or 'a picture'} has no alt text")
+        for listing in tree.xpath(LISTINGS):
+            wide = [line for line in listing.text_content().splitlines() if len(line) > COLUMNS]
+            self.faults += [f"code of {len(line)} columns: {line.strip()}" for line in wide]
         for text in tree.xpath(PROSE):
             for kind, pattern in UNRENDERED.items():
                 if pattern.search(text):

@@ -39,7 +39,7 @@ README = "The children are playing in the garden because the weather is good tod
 def translations(translator: Translator) -> str:
     """Return the table of sentences and their translations."""
     rows = zip(SENTENCES, translator.translate(list(SENTENCES)), strict=True)
-    return Table(["You type", "It writes"], [*rows]).markdown()
+    return Table(["English", "The model's German"], [*rows]).markdown()
 
 
 def attention_map(translator: Translator) -> AttentionMap:

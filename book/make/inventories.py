@@ -27,8 +27,10 @@ NAMES = {
             torch.nn.Module torch.nn.modules.module.Module=torch.nn.Module
             torch.nn.Transformer torch.nn.modules.transformer.Transformer=torch.nn.Transformer
             torch.nn.modules.rnn.RNNBase=torch.nn.RNNBase
+            torch.nn.modules.normalization.LayerNorm=torch.nn.LayerNorm
+            torch.nn.parameter.Parameter=torch.nn.parameter.Parameter
             torch.nn.functional.cross_entropy() torch.nn.functional.scaled_dot_product_attention()
-            torch.optim.Adam torch.optim.lr_scheduler.LambdaLR""",
+            torch.optim.Adam torch.optim.lr_scheduler.LambdaLR torch.optim.lr_scheduler.LRScheduler""",
         "tensors.html#{}": "torch.Tensor Tensor=torch.Tensor",
         "tensor_attributes.html#{}": "torch.device torch.dtype",
         "optim.html#{}": """
@@ -42,7 +44,7 @@ NAMES = {
         "library/collections.html#{}": "collections.Counter",
         "library/contextlib.html#{}": "contextlib.AbstractContextManager",
         "library/io.html#{}": "io.BufferedIOBase",
-        "library/pathlib.html#{}": "pathlib.Path",
+        "library/pathlib.html#{}": "pathlib.Path Path=pathlib.Path",
     },
     "numpy": {
         "reference/generated/{}.html#{}": "numpy.ndarray ndarray=numpy.ndarray",
@@ -63,6 +65,8 @@ NAMES = {
         "tokenizers/api/tokenizer#{}": "tokenizers.Tokenizer",
         "accelerate/package_reference/accelerator#{}": """
             accelerate.accelerator.Accelerator=accelerate.Accelerator""",
+        "accelerate/package_reference/tracking#{}": "accelerate.tracking.GeneralTracker",
+        "huggingface_hub/package_reference/file_download#{}": "huggingface_hub.snapshot_download()",
     },
 }
 

@@ -1,7 +1,7 @@
 """Print the built book into one file: Chromium prints each page, pypdf joins them.
 
-The pages follow the table of contents; parts and titles become bookmarks. Folded cells are shown,
-interactive figures become pictures, and links between pages lead through the file.
+The pages follow the table of contents; parts, titles and headings become bookmarks. Solutions are
+shown, interactive figures become pictures, and links between pages lead through the file.
 """
 
 import functools
@@ -26,11 +26,16 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 # The data of an interactive figure, and the script that would replace its picture.
 PLAYED = re.compile(r'<script type="application/json">.*?</script>\s*<script>.*?</script>', re.S)
+# Solutions and asides are opened; scaffolding is left out, as in the reading view of a page.
 READY = """async () => {
-  if (window.MathJax?.startup?.promise) await MathJax.startup.promise;
-  document.querySelectorAll("details").forEach(details => details.open = true);
+  document.querySelectorAll("details:not(.fold)").forEach(details => details.open = true);
+  await document.fonts.ready;
   await Promise.all([...document.images].map(image => image.decode().catch(() => 0)));
 }"""
+# Chromium's own bookmarks garble a title of two lines.
+TITLES = """() => [...document.querySelectorAll("article :is(h1, h2)")].map(node =>
+  [...node.childNodes].filter(child => !child.matches?.(".headerlink"))
+    .map(child => child.textContent).join("").trim().replace(/\\s+/g, " "))"""
 FOOTER = """<div style="width:100%;margin:0 14mm;font:7.5pt system-ui,sans-serif;color:#555;
 display:flex;justify-content:space-between"><span>{title}</span>
 <span class="pageNumber"></span></div>"""
@@ -70,39 +75,54 @@ def _still(route: Route) -> None:
     route.fulfill(response=answer, body=PLAYED.sub("", answer.text()))
 
 
-def print_page(browser_page: Page, address: str) -> tuple[str, bytes]:
-    """Return the title of a page, and the page as PDF."""
+def print_page(browser_page: Page, address: str) -> tuple[list[str], bytes]:
+    """Return the title of a page and its headings, and the page as PDF."""
     browser_page.goto(address, wait_until="load")
     browser_page.evaluate(READY)
-    heading = browser_page.locator("article h1").first
-    title = heading.evaluate("node => node.firstChild.textContent.trim()")
+    titles: list[str] = browser_page.evaluate(TITLES)
+    title = titles[0]
     footer = FOOTER.format(title=title.replace("&", "&amp;").replace("<", "&lt;"))
-    return title, browser_page.pdf(
+    return titles, browser_page.pdf(
         format="A4",
         margin={"top": "15mm", "bottom": "17mm", "left": "14mm", "right": "14mm"},
         scale=0.72,  # 80 columns of code fit
         print_background=True,
+        outline=True,
+        tagged=True,
         display_header_footer=True,
         header_template="<span></span>",
         footer_template=footer,
     )
 
 
+def places(reader: PdfReader) -> list[int]:
+    """Return the pages of the headings of the second level."""
+    nested = [item for item in reader.outline if isinstance(item, list)]
+    items = [item for item in (nested[0] if nested else []) if not isinstance(item, list)]
+    return [reader.get_destination_page_number(item) or 0 for item in items]
+
+
 def bind(
-    printed: list[tuple[str, list[tuple[str, str, bytes]]]], local: str, public: str
+    printed: list[tuple[str, list[tuple[str, list[str], bytes]]]], local: str, public: str
 ) -> PdfWriter:
-    """Join the PDFs of each part's (name, title, PDF); links to other pages lead to the site."""
+    """Join the PDFs of each part's (name, titles, PDF); links to other pages lead to the site."""
     writer, first = PdfWriter(), {}
     for part, pages in printed:
         parent = None
-        for name, title, pdf in pages:
+        for name, titles, pdf in pages:
             first[name] = len(writer.pages)
-            writer.append(PdfReader(io.BytesIO(pdf)), import_outline=False)
+            reader = PdfReader(io.BytesIO(pdf))
+            writer.append(reader, import_outline=False)
             if part and parent is None:
                 parent = writer.add_outline_item(title=part, page_number=first[name])
-            writer.add_outline_item(title=title, page_number=first[name], parent=parent)
-    for page in writer.pages:
-        for annotation in page.get("/Annots") or ():
+            chapter = writer.add_outline_item(
+                title=titles[0], page_number=first[name], parent=parent
+            )
+            for heading, number in zip(titles[1:], places(reader), strict=False):
+                page = first[name] + number
+                writer.add_outline_item(title=heading, page_number=page, parent=chapter)
+    for sheet in writer.pages:
+        for annotation in sheet.get("/Annots") or ():
             action = annotation.get_object().get("/A")
             address = str(action.get("/URI", "")) if action else ""
             if not address.startswith(local):

@@ -94,7 +94,9 @@ def code_cells(path: Path) -> list[Cell]:
             kind = "given"
             if exercise:
                 kind = "solution" if "solution" in tags else "open" if is_open(source) else "given"
-            output = "".join("".join(out.get("text", "")) for out in cell["outputs"])
+            shown = [out.get("text") or out.get("data", {}).get("text/plain", "")
+                     for out in cell["outputs"]]  # fmt: skip
+            output = "".join(map("".join, shown))
             cells.append(Cell(cell["id"], source, exercise, kind, output))
     return cells
 

@@ -15,8 +15,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def tree():
-    svg = Architecture()._svg().replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-    return ET.fromstring(svg)
+    return ET.fromstring(Architecture()._svg())
 
 
 def test_every_box_leads_to_a_chapter_and_to_the_api_reference(tree):

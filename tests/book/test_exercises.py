@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 from chapter_names import code_cells, needed, reads_when_run
+from generated.exercises import exercises_of
 
 from transformer.book import check, check_function
 from transformer.book.exercises import WrongAnswer
@@ -62,6 +63,30 @@ def test_an_open_exercise_says_so_and_a_solution_is_right(path):
         assert solutions, f"exercise {cell.exercise} has no solution"
         shown = "".join(solution.output for solution in solutions)
         assert "✓" in shown and "○" not in shown, f"solution of exercise {cell.exercise}"
+
+
+@every_chapter
+def test_a_number_or_a_prediction_can_be_answered_on_the_page(path):
+    """The open cell stores the form, and the question names the choices."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    forms, text, number = {}, {}, 0
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            for number, question in re.findall(
+                r"^\*\*(\d+)\. (.*)", "".join(cell["source"]), re.M | re.S
+            ):
+                text[int(number)] = question
+        for output in cell.get("outputs", []):
+            stored = output.get("metadata", {}).get("exercise", [])
+            forms.setdefault(int(number), []).extend(stored)
+    for exercise in exercises_of(path):
+        if exercise.kind in ("a number", "a prediction"):
+            assert forms.get(exercise.number), f"exercise {exercise.number}: run the notebook again"
+            for form in forms[exercise.number]:
+                if form["kind"] == "word":
+                    assert len(form["choices"]) > 1, f"exercise {exercise.number}"
+                    missing = [c for c in form["choices"] if c not in text[exercise.number]]
+                    assert not missing, f"exercise {exercise.number}: {missing}"
 
 
 @every_chapter

@@ -58,6 +58,10 @@ def test_a_sound_book_has_no_faults(book):
         ('<img src="picture.png">', "no alt text"),
         ('<img src="picture.png" alt="../_images/picture.png">', "no alt text"),
         ("<p>see {func}`x`</p>", "role was not rendered"),
+        (
+            f'<div class="cell_input"><div class="highlight-python"><pre>{"x" * 77}</pre></div>',
+            "code of 77 columns",
+        ),
         ("<p>\n:::{note}\n</p>", "fence was not rendered"),
         ("<p>see [x](02_attention.ipynb)</p>", "link was not rendered"),
         ("<p>$$ x^2 $$</p>", "formula was not rendered"),

@@ -73,7 +73,8 @@ def test_cells_are_short(path):
 @every_notebook
 def test_pictures_have_name_caption_and_description(path):
     for cell in code_cells(path):
-        if not any("image/png" in output.get("data", {}) for output in cell["outputs"]):
+        pictures = {"image/png", "image/svg+xml"}
+        if not any(pictures & output.get("data", {}).keys() for output in cell["outputs"]):
             continue
         book = cell["metadata"].get("mystnb", {})
         figure, image = book.get("figure", {}), book.get("image", {})

@@ -9,12 +9,12 @@ import pytest
 
 from transformer.book.palette import (
     COLOURS,
-    DARK_FILTER,
     DARK_GROUND,
     INK,
     PALE,
     SOFT,
     css_variables,
+    dark_pixels,
     on_dark,
 )
 
@@ -72,11 +72,17 @@ def test_every_reader_tells_each_colour_from_each(vision, page):
 
 def test_a_dark_page_turns_lightness_over_and_keeps_hues():
     assert on_dark("white") == DARK_GROUND
-    assert f"filter: {DARK_FILTER};" in (ROOT / "book" / "_static" / "custom.css").read_text()
     for name in ("blue", "vermilion", "green"):
         before, after = (lab(linear(c)) for c in (COLOURS[name], on_dark(COLOURS[name])))
         turn = np.degrees(np.arctan2(before[2], before[1]) - np.arctan2(after[2], after[1]))
         assert abs((turn + 180) % 360 - 180) < 25 and before[0] < 55 < after[0]
+
+
+def test_pixels_turn_as_colours_do():
+    pixels = np.array([[[0, 114, 178, 255], [255, 255, 255, 128]]], dtype=np.uint8)
+    turned = dark_pixels(pixels)[0]
+    assert [f"#{r:02x}{g:02x}{b:02x}" for r, g, b, _ in turned] == [on_dark("#0072b2"), DARK_GROUND]
+    assert turned[:, 3].tolist() == [255, 128]
 
 
 @pytest.mark.parametrize("path", sorted(ASSETS.glob("*-*.*s*")), ids=lambda path: path.name)

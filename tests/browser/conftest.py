@@ -62,13 +62,11 @@ class Visit:
     requests: list[str] = field(default_factory=list)
 
     def open(self, address: str) -> None:
-        """Go there and wait until formulas are set and figures are drawn."""
+        """Go there and wait until everything has loaded."""
         self.errors.clear()
         self.requests.clear()
         self.page.goto(address, wait_until="load")
-        self.page.evaluate(
-            "async () => { if (window.MathJax?.startup?.promise) await MathJax.startup.promise; }"
-        )
+        self.page.evaluate("document.fonts.ready.then(() => 0)")
 
 
 @pytest.fixture

@@ -1,8 +1,11 @@
 """Every page of the built book, at two widths and in two themes, as a browser shows it."""
 
+import gzip
 import os
+import re
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -22,21 +25,52 @@ RUN = {
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 # What a page must not have, by the name of the fault.
-FAULTS = """() => {
+FAULTS = """async () => {
   const texts = nodes => [...nodes].map(node => node.outerHTML.slice(0, 120));
-  const titles = [...document.querySelectorAll("h1")].filter(node => node.checkVisibility());
+  const all = selector => [...document.querySelectorAll(selector)];
+  const shown = selector => all(selector).filter(node => node.checkVisibility());
+  const here = location.pathname.includes("/notebooks/");
+  const titles = shown("h1");
   const wide = document.documentElement.scrollWidth - innerWidth;
+  const isCut = node => node.scrollWidth > node.clientWidth + 1
+    && getComputedStyle(node).overflowX !== "visible";
+  const numbers = [document.title, titles[0]?.innerText ?? "",
+    all(".bd-links a.current").pop()?.textContent ?? ""];
+  const inView = (node, top) => {
+    const box = node?.getBoundingClientRect();
+    return !node || box.top >= top && box.bottom <= innerHeight + 1;
+  };
+  let shift = 0;
+  new PerformanceObserver(list => list.getEntries().forEach(each => shift += each.value))
+    .observe({ type: "layout-shift", buffered: true });
+  await new Promise(done => setTimeout(done, 60));
+  const desk = innerWidth > 1000;
+  const active = all(".bd-sidebar-primary .bd-links a.current").pop();
+  const pinned = document.querySelector(".pinned")?.getBoundingClientRect().bottom ?? 0;
   return {
     "scrolls sideways by": wide > 1 ? [wide] : [],
-    "picture without alt": texts(document.querySelectorAll("img:not([alt])")),
-    "formula not set": texts([...document.querySelectorAll(".math")]
-      .filter(node => !node.querySelector("mjx-container"))),
-    "formula with an error": texts(document.querySelectorAll("mjx-merror")),
-    "table without a header": texts([...document.querySelectorAll("article table")]
+    "cut": texts(shown("article :is(pre, .math, .themed, .pst-scrollable-table-container)")
+      .filter(isCut)),
+    "code without a copy button": texts(shown(".cell_input .highlight")
+      .filter(node => node.querySelector(".copybtn")?.checkVisibility({ opacityProperty: true })
+        !== true)),
+    "picture without alt": texts(all("img:not([alt])")),
+    "formula not set": texts(all(".math").filter(node => !node.querySelector("math"))),
+    "formula with a tab stop": texts(all(".math[tabindex], .math [tabindex]")),
+    "table without a header": texts(all("article table")
       .filter(table => !table.querySelector("th"))),
     "titles shown": titles.length === 1 ? [] : [titles.length],
+    "chapter without its number": here
+      ? numbers.filter(text => !/^\\d+\\s/.test(text.trim())) : [],
+    "present entry out of view": desk && !inView(active, pinned) ? texts([active]) : [],
+    "layout shift": shift < 0.05 ? [] : [shift],
   };
 }"""
+# A chapter without its figures, in bytes: as it is, and as a server sends it.
+LARGEST, SENT = 1_000_000, 300_000
+FIGURES = re.compile(
+    rb"<figure\b.*?</figure>|<svg\b.*?</svg>|<script type=.application/json.*?</script>", re.DOTALL
+)
 
 RULES = """runOnly => axe.run(document, {
   runOnly, resultTypes: ["violations"], preload: false,
@@ -53,6 +87,20 @@ def faults_of(visit, address, page) -> list[str]:
     for name, places in visit.page.evaluate(FAULTS).items():
         found += [f"{name}: {place}" for place in places[:3]]
     return found
+
+
+def overweight(visit, address) -> list[str]:
+    """The bytes that the open page has loaded for all but pictures, where they are too many."""
+    loaded = {urlsplit(url).path for url in visit.requests if url.startswith(address)}
+    whole = sent = 0
+    for path in loaded:
+        if Path(path).suffix in (".png", ".svg", ".jpg"):
+            continue
+        content = FIGURES.sub(b"", (ROOT / path.lstrip("/")).read_bytes())
+        whole += len(content)
+        sent += len(gzip.compress(content, 6))
+    found = [(LARGEST, whole, "bytes"), (SENT, sent, "bytes compressed")]
+    return [f"{size:,} {unit}" for limit, size, unit in found if size > limit]
 
 
 def breaches_of(visit, theme) -> list[str]:
@@ -77,6 +125,8 @@ def test_a_page_that_is_read(visit, address, page):
     for theme in ("light", "dark"):
         desk = visit(1280, theme)
         found += [f"desk, {theme}: {fault}" for fault in faults_of(desk, address, page)]
+        if page.startswith("notebooks/"):
+            found += overweight(desk, address)
         found += [f"desk, {theme}: axe: {rule}" for rule in breaches_of(desk, theme)]
     phone = visit(390, "dark")  # a page is as wide in both themes
     found += [f"phone: {fault}" for fault in faults_of(phone, address, page)]
@@ -107,11 +157,82 @@ def test_it_opens_from_a_folder_without_a_server(visit, html, page):
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_the_search_finds_without_a_network(visit, address, html, scheme):
+    """As a reader types, on any page, and a chapter by its number; the index is loaded then."""
     found = visit()
     start = address if scheme == "http" else html.as_uri() + "/"
-    found.open(f"{start}search.html?q=causal")
-    found.page.wait_for_selector("#search-results li a", timeout=20_000)
-    titles = found.page.locator("#search-results li a").all_inner_texts()
-    assert any("position see" in title for title in titles), titles
+    found.open(f"{start}notebooks/02_attention.html")
+    assert not any("searchindex" in url for url in found.requests)
+    found.page.keyboard.press("Control+k")
+    results = found.page.locator("#pst-search-dialog #search-results li a")
+    for query, title in (("chapter 20", "the heads learn?"), ("causal", "position see")):
+        found.page.locator("#pst-search-dialog input").fill("")
+        found.page.locator("#pst-search-dialog input").press_sequentially(query)
+        found.page.wait_for_function(
+            "title => document.querySelector('#pst-search-dialog').innerText.includes(title)",
+            arg=title,
+            timeout=20_000,
+        )
+        if query == "chapter 20":
+            assert title in results.first.inner_text()
+    results.first.click()
+    found.page.wait_for_url("**/*.html*")
     local = (address, "file:", "data:", "blob:")
     assert all(url.startswith(local) for url in found.requests)
+    assert scheme == "file" or not found.errors  # excerpts need a server
+
+
+def test_a_wrong_address_leads_to_the_search(visit, address):
+    found = visit()
+    found.open(f"{address}404.html")
+    found.page.locator("form.not-found input").fill("causal")
+    found.page.keyboard.press("Enter")
+    found.page.wait_for_selector("#search-results li a", timeout=20_000)
+    assert found.errors == []
+
+
+def test_reading_and_code(visit, address):
+    """The switch opens the scaffolding, where the reader stays, and is remembered."""
+    found = visit()
+    page = found.page
+    found.open(f"{address}notebooks/24_myths.html")
+    folds = page.locator("details.fold")
+    assert folds.count() > 50 and page.locator("details.fold[open]").count() == 0
+    assert page.locator("summary", has_text="statements checked").first.is_visible()
+    assert "pip install" not in page.locator("article").text_content()
+
+    heading = page.locator("article h2").nth(3)
+    heading.evaluate("node => scrollTo(0, node.getBoundingClientRect().top + scrollY - 120)")
+    before = heading.bounding_box()["y"]
+    page.locator(".code-switch input").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("details.fold:not([open])").count() == 0
+    assert abs(heading.bounding_box()["y"] - before) < 2
+
+    found.open(f"{address}notebooks/04_scaling.html")
+    assert page.locator("details.fold:not([open])").count() == 0
+    assert page.evaluate(FAULTS)["layout shift"] == []
+    assert page.locator(".code-switch input").last.is_checked()
+
+
+def test_the_contents_follow_the_reader(visit, address):
+    found = visit()
+    found.open(f"{address}notebooks/24_myths.html")
+    last = found.page.locator("article h3").last
+    last.evaluate("node => scrollTo(0, node.getBoundingClientRect().top + scrollY - 100)")
+    found.page.wait_for_function(
+        """() => {
+          const entry = [...document.querySelectorAll("#pst-page-toc-nav a.active")].pop();
+          const box = entry?.getBoundingClientRect();
+          return entry && scrollY > 5000 && box.top >= 0 && box.bottom <= innerHeight;
+        }"""
+    )
+
+
+def test_paper_is_light(visit, address):
+    found = visit(theme="dark")
+    found.open(f"{address}notebooks/04_scaling.html")
+    theme = "document.documentElement.dataset.theme"
+    assert found.page.evaluate(theme) == "dark"
+    for event, expected in (("beforeprint", "light"), ("afterprint", "dark")):
+        found.page.evaluate("event => dispatchEvent(new Event(event))", event)
+        assert found.page.evaluate(theme) == expected

@@ -27,17 +27,19 @@ def text(pdf):
 
 def test_pages_follow_the_table_of_contents(pdf, text):
     titles = [item.title for item in pdf.outline if not isinstance(item, list)]
-    chapters = [item.title for item in pdf.outline[-1]]
-    assert titles == ["Start here", "Attention"] and chapters == ["What is attention?"]
+    chapter, headings = pdf.outline[-1]
+    assert titles[-1] == "Attention" and chapter.title == "2 What is attention?"
+    assert "Exercises" in [item.title for item in headings]
     assert text.index("Three ways in") < text.index("The answer in two sentences")
     assert pdf.metadata.title == "Attention Is All You Need, rebuilt"
     assert all(abs(page.mediabox.width - 595) < 2 for page in pdf.pages)  # A4
 
 
-def test_what_is_folded_on_the_page_is_shown_and_what_is_for_the_screen_is_not(text):
+def test_solutions_are_shown_and_what_is_for_the_screen_is_not(text):
     assert "def einsum_attention" in text and 'torch.einsum("bhtd,bhsd->bhts"' in text
     assert "Solution" in text
     assert "pip install -q" not in text  # the cell that installs the package in Colab
+    assert "statements checked" in text and "from transformer.book import" not in text
     assert "Show code cell" not in text and "Hide code cell" not in text
 
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.data.parallel import Split
-from transformer.data.splits import components, split_by_component
+from transformer.data.parallel import Split, StreamedSplit
+from transformer.data.splits import components, find_leaks, split_by_component
 
 # Few distinct sentences, so that long chains of shared ones are common.
 pair_lists = st.lists(
@@ -82,3 +82,24 @@ def test_too_few_pairs_is_an_error():
         split_by_component(Split(["a", "b"], ["x", "y"]), 1, 1)
     with pytest.raises(ValueError, match="validation split would be empty"):
         split_by_component(Split(["a", "a", "a"], ["x", "y", "z"]), 2, 0)
+
+
+def test_leaks_are_counted_by_side_and_by_split():
+    text = [("a", "s"), ("b", "t"), ("c", "u"), ("d", "d"), ("e", "w")]
+    splits = {
+        "train": StreamedSplit(lambda: iter(text), "text"),  # may be larger than the memory
+        "validation": Split(["a", "a", "x"], ["s", "q", "w"]),
+        "test": Split(["t", "x", "y"], ["b", "r", "y"]),  # of the other side: not shared
+    }
+    assert find_leaks(splits) == [
+        "validation: 2 source and 2 target sentences of 3 pairs are in train as well",
+        "test: 1 source and 0 target sentences of 3 pairs are in validation as well",
+        "train: source and target are equal in 1 of 5 pairs",
+        "test: source and target are equal in 1 of 3 pairs",
+    ]
+
+
+def test_clean_splits_and_a_few_equal_pairs_are_no_leak():
+    train = Split(["OK", *map(str, range(200))], ["OK", *(f"{n}." for n in range(200))])
+    assert find_leaks({"train": train, "validation": Split(["a"], ["b"])}) == []
+    assert find_leaks({"train": train}) == []

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transformer.data.tokenizer import Tokenizer
+from transformer.data.tokenizer import Tokenizer, load_tokenizers
+from transformer.inference.translator import Translator
+from transformer.model.pretrained import locate
 
 TEXTS = [
     "The train station is over there.",
@@ -119,6 +121,7 @@ def test_damaged_file(tokenizer, tmp_path, damage):
         (("pre_tokenizer", "add_prefix_space"), True),
         (("normalizer",), {"type": "Lowercase"}),
         (("decoder",), {"type": "Fuse"}),
+        (("post_processor",), {"type": "ByteLevel"}),
         (("model", "vocab", "a"), 10**6),
         (("added_tokens",), []),
     ],
@@ -147,6 +150,55 @@ def test_labels_are_pieces_of_the_text_or_bytes(tokenizer):
     assert tokenizer.tokens([0, 1, 2]) == ["<pad>", "<bos>", "<eos>"]
     assert "".join(tokenizer.tokens(tokenizer.encode("Is it? No."))) == "Is▁it?▁No."
     assert tokenizer.tokens(tokenizer.encode("日")) == ["<0xE6>", "<0x97>", "<0xA5>"]
+
+
+def test_length_and_call(tokenizer):
+    assert len(tokenizer) == tokenizer.vocab_size
+    assert tokenizer("Wo ist?") == tokenizer.encode("Wo ist?")
+
+
+def test_files_of_earlier_versions_load(tokenizer, tmp_path):
+    """They have no post-processor, and become equal to a new file."""
+    older = json.loads(tokenizer.to_json()) | {"post_processor": None}
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(older), encoding="utf-8")
+    assert Tokenizer.load(path).to_json() == tokenizer.to_json()
+
+
+def odd_texts(pairs):
+    """1,000 texts: sentences of both languages, with special tokens, emoji, control characters."""
+    odd = ["<eos>", "<pad>", " a<bos>b ", "🙂", "👩‍👩‍👧", "\x00\x07", "\t\r\n", " , .", "İ e\u0301"]
+    texts = [*pairs.source[:500], *pairs.target[:500]]
+    return [f"{text}{odd[i % len(odd)]}" if i % 3 else text for i, text in enumerate(texts)]
+
+
+def test_hugging_face_gives_our_ids_and_an_end(tokenizer, tatoeba, tmp_path):
+    transformers = pytest.importorskip("transformers", reason="needs it: requirements.txt")
+    names = tokenizer.save_pretrained(tmp_path / "new", model_max_length=1024)
+    assert sorted(names) == sorted(path.name for path in (tmp_path / "new").iterdir())
+    texts = odd_texts(tatoeba.test)
+    for kind in (transformers.AutoTokenizer, transformers.PreTrainedTokenizerFast):
+        theirs = kind.from_pretrained(tmp_path / "new")
+        batch = theirs(texts, padding=True)
+        assert {*batch} == {"input_ids", "attention_mask"}  # what models take
+        rows = [ids[: sum(m)] for ids, m in zip(batch.input_ids, batch.attention_mask, strict=True)]
+        assert rows == [[*tokenizer.encode(text), tokenizer.eos_id] for text in texts]
+        assert {
+            i for ids, row in zip(batch.input_ids, rows, strict=True) for i in ids[len(row) :]
+        } == {0}
+        assert theirs.batch_decode(batch.input_ids, skip_special_tokens=True) == texts
+        assert (len(theirs), theirs.model_max_length) == (300, 1024)
+
+
+@pytest.mark.parametrize("folder", ["shipped", "saved"])
+def test_from_pretrained(tokenizer, tmp_path, folder):
+    name = "tatoeba-en-de"
+    if folder == "saved":
+        name = Translator.from_pretrained(name).save_pretrained(tmp_path / "new")
+    loaded = Tokenizer.from_pretrained(name)
+    assert len(loaded) == 8000
+    source, target = load_tokenizers(locate(name).folder)
+    assert source is target and source.to_json() == loaded.to_json()
 
 
 def test_ids_outside_the_vocabulary_decode_to_nothing(tokenizer):

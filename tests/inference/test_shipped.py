@@ -6,8 +6,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from transformer.data.corpora import load_corpus
 from transformer.inference.decoding import beam_search
-from transformer.inference.pretrained import SHIPPED_FOLDER
 from transformer.inference.translator import Translator
+from transformer.model.pretrained import SHIPPED_FOLDER
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def sentences():
 @pytest.fixture(scope="module")
 def expected(translator, sentences):
     """Each sentence alone."""
-    return {beam: [translator.translate(s, beam) for s in sentences] for beam in (1, 4)}
+    return {beam: [translator.translate(s, beam_size=beam) for s in sentences] for beam in (1, 4)}
 
 
 def test_it_is_small_and_translates_offline(translator, monkeypatch):
@@ -45,10 +45,10 @@ BEAMS = pytest.mark.parametrize("beam_size", [1, 4])
 @BEAMS
 def test_batch_size_and_order(translator, sentences, expected, beam_size):
     assert len(set(expected[beam_size])) == len(sentences)
-    found = translator.translate(sentences, beam_size, batch_size=64)
+    found = translator.translate(sentences, beam_size=beam_size, batch_size=64)
     assert found == expected[beam_size]
     order = torch.randperm(len(sentences), generator=torch.Generator().manual_seed(0)).tolist()
-    found = translator.translate([sentences[i] for i in order], beam_size, batch_size=4)
+    found = translator.translate([sentences[i] for i in order], beam_size=beam_size, batch_size=4)
     assert found == [expected[beam_size][i] for i in order]
 
 

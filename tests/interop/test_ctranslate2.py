@@ -45,8 +45,9 @@ def our_scores(translator, source, target):
 
 
 def their_scores(theirs, source, target):
-    rows = [[theirs._encode(text, "text")] for text in (source, target)]
-    return torch.tensor(theirs.engine.score_batch(*rows)[0].log_probs)
+    source, target = (theirs._encode(text, "text") for text in (source, target))
+    scores = theirs.engine.score_batch([source], [target[:-1]])  # the engine adds EOS here
+    return torch.tensor(scores[0].log_probs)
 
 
 VARIANTS = [
@@ -94,7 +95,7 @@ def test_lengths_end_where_ours_end(tmp_path, positions):
     theirs = CTranslate2Translator(tmp_path, threads=1)
     longest = "0" * (ours.model.config.max_length - 1)
     assert theirs.translate(longest, beam_size=1) == ours.translate(longest, beam_size=1)
-    assert theirs.translate([" ", longest[:3]], 1, max_length=3)[0] == ""
+    assert theirs.translate([" ", longest[:3]], beam_size=1, max_length=3)[0] == ""
     for translator in (ours, theirs):
         with pytest.raises(ValueError, match=r"texts\[1\] has 61 tokens, more than the 60"):
             translator.translate(["a", longest + "0"])

@@ -88,15 +88,36 @@ def test_what_is_written_and_loaded_is_the_model(tmp_path, kind, changes, free_l
     assert theirs.translate(TEXTS) == ours.translate(TEXTS, beam_size=1)
     with pytest.raises(ValueError, match="more than the 120"):
         theirs.translate(["0" * 120])
-    files = sorted(path for path in folder.iterdir() if path.name != MANIFEST)
-    assert [path.stem for path in files] == ["config", "encoder", "step", "tokenizer"]
-    for path in files:
+    if kind == "onnx":
+        require_named_dimensions(folder)
+    files = sorted(path for path in folder.iterdir() if path.name not in (MANIFEST, "README.md"))
+    names = ["config", "encoder", "step", "tokenizer", "tokenizer_config"]
+    assert [path.stem for path in files] == names
+    for path in files[:-1]:  # the last is for other programs
         whole = path.read_bytes()
         middle = len(whole) // 2
         path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
         with pytest.raises(ValueError, match=path.name):
             GraphTranslator(folder)
         path.write_bytes(whole)
+
+
+def require_named_dimensions(folder):
+    import onnxruntime
+
+    batch, source, past = "batch", "source_length", "past_length"
+    cross = [2, batch, 4, source, 4]
+    for name, inputs, outputs in (
+        ("encoder", [[batch, source]], [cross, cross]),
+        (
+            "step",
+            [[batch], [batch, source], cross, cross, *[[2, batch, 4, past, 4]] * 2],
+            [[batch, 300], *[[2, batch, 4, f"{past} + 1", 4]] * 2],
+        ),
+    ):
+        session = onnxruntime.InferenceSession(folder / f"{name}.onnx")
+        assert [value.shape for value in session.get_inputs()] == inputs
+        assert [value.shape for value in session.get_outputs()] == outputs
 
 
 def test_what_cannot_be_exported_or_loaded(tmp_path):

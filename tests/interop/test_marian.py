@@ -10,8 +10,21 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from transformer.data.batching import encode_pairs
+from transformer.data.parallel import Split
 from transformer.inference.decoding import beam_search
-from transformer.interop import from_marian, marian
+from transformer.inference.translator import Translator
+from transformer.interop import (
+    CTranslate2Translator,
+    GraphTranslator,
+    from_marian,
+    marian,
+    to_ctranslate2,
+    to_graphs,
+    to_marian,
+)
+from transformer.training.config import TrainingConfig
+from transformer.training.trainer import Trainer
 
 REASON = "the originals of Marian models need transformers and sentencepiece: requirements.txt"
 transformers = pytest.importorskip("transformers", reason=REASON)
@@ -210,7 +223,7 @@ def test_translations_are_equal(trained, beam_size):
         generate(original, batch, beam_size).sequences, skip_special_tokens=True
     )
     ours = from_marian(folder).translate(
-        ENGLISH, beam_size, alpha=1.0, max_length=LONGEST, penalty="fairseq"
+        ENGLISH, beam_size=beam_size, alpha=1.0, max_length=LONGEST, penalty="fairseq"
     )
     assert ours == theirs == GERMAN
 
@@ -290,6 +303,57 @@ def test_text_is_data(make):
         with pytest.raises(ValueError, match="unknown language code|valid Unicode"):
             tokenizer.encode(wrong)
     assert tokenizer.decode([]) == tokenizer.decode([tokenizer.bos_id, 10_000]) == ""
+
+
+# ------------------------------------------------------------------ the way back
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_an_untouched_model_goes_back_to_what_it_was(make, tmp_path, changes):
+    original, folder = make(**changes)
+    with torch.no_grad():  # as in all OPUS-MT models; ours has no bias for padding
+        original.final_logits_bias[0, original.config.pad_token_id] = 0.0
+    original.save_pretrained(folder)
+    # A folder of ours in between.
+    ours = Translator.from_pretrained(from_marian(folder).save_pretrained(tmp_path / "ours"))
+    to_marian(ours, tmp_path / "back")
+    back = MarianMTModel.from_pretrained(tmp_path / "back").eval()
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
+    assert theirs(ENGLISH).input_ids == their_tokenizer(folder)(ENGLISH).input_ids
+    settings = json.loads((tmp_path / "back" / "generation_config.json").read_text())
+    assert settings["max_length"] == 128
+    if not original.config.tie_word_embeddings:  # bias and matrix cannot be told apart again
+        return assert_equal_logits(ours, back)
+    expected, found = original.state_dict(), back.state_dict()
+    assert expected.keys() == found.keys()
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-4, atol=1e-4)
+    assert back.num_parameters() == original.num_parameters()
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_fine_tuned_saved_and_exported(make, tmp_path, separate, unchecked):
+    _, folder = make(share_encoder_decoder_embeddings=not separate)
+    translator = from_marian(folder)
+    untouched = translator.translate(UNSEEN, beam_size=1, max_length=20)
+    split = Split(ENGLISH, GERMAN)
+    pairs = encode_pairs(translator.tokenizer, split, translator.target_tokenizer)
+    config = TrainingConfig(max_steps=60, batch_tokens=200, max_length=60, warmup_steps=20)
+    Trainer(translator.model, pairs, config, tmp_path / "run").fit()
+    tuned = translator.translate(UNSEEN, beam_size=1, max_length=20)
+    assert tuned != untouched
+
+    saved = Translator.from_pretrained(translator.save_pretrained(tmp_path / "saved"))
+    assert saved.translate(UNSEEN, beam_size=1, max_length=20) == tuned
+    to_marian(saved, tmp_path / "marian")
+    back = from_marian(tmp_path / "marian")
+    assert back.translate(UNSEEN, beam_size=1, max_length=20) == tuned
+    to_ctranslate2(saved, tmp_path / "ctranslate2")
+    served = CTranslate2Translator(tmp_path / "ctranslate2", threads=1)
+    assert served.translate(UNSEEN, beam_size=1, max_length=20) == tuned
+    to_graphs(saved, tmp_path / "graphs", "onnx")
+    whole = saved.translate(UNSEEN, beam_size=1)
+    assert GraphTranslator(tmp_path / "graphs").translate(UNSEEN) == whole
 
 
 # ------------------------------------------------------------------ files

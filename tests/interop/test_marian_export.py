@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from transformer.data.tokenizer import Tokenizer
-from transformer.inference.pretrained import locate_pretrained
 from transformer.inference.translator import Translator
 from transformer.interop import from_marian, to_marian
 from transformer.interop.marian_export import sentencepiece_model
 from transformer.interop.marian_weights import stack_names
 from transformer.model.config import TransformerConfig
+from transformer.model.pretrained import locate
 from transformer.model.transformer import Transformer
 
 pytest.importorskip("sentencepiece", reason="Marian's pieces need sentencepiece: requirements.txt")
@@ -77,7 +77,7 @@ def test_merges_are_tried_in_their_order():
     """With the shipped vocabulary: a small one has too few ways to cut a word."""
     import sentencepiece
 
-    tokenizer = Tokenizer.load(locate_pretrained("tatoeba-en-de") / "tokenizer.json")
+    tokenizer = Tokenizer.load(locate("tatoeba-en-de").folder / "tokenizer.json")
     model = sentencepiece.SentencePieceProcessor(model_proto=sentencepiece_model(tokenizer))
     for text in [*TEXTS, "Unbelievable interpretations notwithstanding, Geschwindigkeit zählt."]:
         pieces = model.encode(text, out_type=str)
@@ -108,10 +108,11 @@ def test_hugging_face_computes_the_same(tmp_path):
     "changes",
     [
         dict(norm="pre"),
-        dict(sharing="none"),
         dict(positions="learned"),
         dict(attention_bias=False),
         dict(d_k=8),
+        dict(first_input="zeros"),
+        dict(num_kv_heads=2),
         dict(final_norm=True),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from tests.model.small import make_config
 from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer
 
 SIZES = [("A", 4), ("B", 2), ("C", 7), ("D", 4), ("E", 1)]  # lines of Table 3
 
@@ -87,3 +88,15 @@ def test_round_trip_through_json():
 def test_unknown_fields_are_named(name, hint):
     with pytest.raises(ValueError, match=f"'{name}'.*{hint}"):
         TransformerConfig.from_dict({"vocab_size": 50, name: 1})
+
+
+def test_a_number_instead_of_a_configuration_is_refused(monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+    for wrong in (100, dict(vocab_size=100)):
+        with pytest.raises(TypeError, match="config must be a TransformerConfig.*100"):
+            Transformer(wrong)
+    for name, value in dict(vocab_size=100.0, num_heads="8", d_k=2.5, eos_id=2.0).items():
+        with pytest.raises(ValueError, match=f"{name} must be .*whole.*{value}"):
+            TransformerConfig(**dict(vocab_size=100) | {name: value})
+    with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got '0.1'"):
+        TransformerConfig(100, dropout="0.1")

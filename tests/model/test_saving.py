@@ -4,15 +4,13 @@ import json
 import pickle
 from pathlib import Path
 
-import huggingface_hub.hub_mixin
 import pytest
 import torch
-from huggingface_hub.errors import EntryNotFoundError
 from safetensors.torch import load_file, save_file
 
 import transformer
 from tests.model.small import make_config, make_ids, make_model
-from transformer.model import hub
+from transformer.model import pretrained
 from transformer.model.transformer import Transformer
 
 SHIPPED = Path(transformer.__file__).parent / "pretrained/tatoeba-en-de"
@@ -66,9 +64,15 @@ def test_round_trip(tmp_path, changes):
     assert torch.equal(loaded(source, target), model(source, target))
 
 
+def test_what_a_killed_program_left_is_removed(tmp_path):
+    (tmp_path / ".saving-x").mkdir()
+    (tmp_path / ".saving-x/model.safetensors").write_text("half")
+    make_model().save_pretrained(tmp_path)
+    assert not list(tmp_path.glob(".saving-*"))
+
+
 def test_written_files(saved):
-    names = {"config.json", "model.safetensors", "README.md"}
-    assert {path.name for path in saved.iterdir()} <= names
+    assert {path.name for path in saved.iterdir()} == {"config.json", "model.safetensors"}
     assert json.loads((saved / "config.json").read_text()) == make_config().to_dict()
     weights = load_file(saved / "model.safetensors")
     model = Transformer.from_pretrained(saved)
@@ -146,18 +150,23 @@ def test_a_missing_and_an_unknown_weight(saved):
 
 
 def test_no_pickle_is_opened(saved, monkeypatch):
-    """The Hub's mixin falls back to a pickle where there are no safetensors."""
     (saved / "model.safetensors").unlink()
     (saved / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(FileNotFoundError):
-        Transformer.from_pretrained(saved)
+    monkeypatch.setattr(pretrained, "snapshot_download", lambda *_, **__: str(saved))
+    for name in (saved, "someone/something"):
+        with pytest.raises(ValueError, match="pickle, which are not read"):
+            Transformer.from_pretrained(name)
 
-    def download(repo_id: str, filename: str, **_) -> str:
-        if not (saved / filename).exists():
-            raise EntryNotFoundError("no such file")
-        return str(saved / filename)
 
-    for module in (huggingface_hub.hub_mixin, hub):
-        monkeypatch.setattr(module, "hf_hub_download", download)
-    with pytest.raises(ValueError, match="safetensors"):
-        Transformer.from_pretrained("someone/something")
+def test_a_field_or_an_option_that_nobody_knows_is_refused_with_the_nearest(saved):
+    path = saved / "config.json"
+    whole = json.loads(path.read_text())
+    for name, nearest in (("d_modle", "d_model"), ("encoder_layers", "num_layers")):
+        path.write_text(json.dumps(whole | {name: 3}))
+        with pytest.raises(ValueError, match=f"field '{name}'; did you mean '{nearest}'"):
+            Transformer.from_pretrained(saved)
+    path.write_text(json.dumps(whole))
+    for name, nearest in (("revison", "revision"), ("device_map", "device")):
+        with pytest.raises(TypeError, match=f"unknown option '{name}'; did you mean '{nearest}'"):
+            Transformer.from_pretrained(saved, **{name: "cpu"})
+    assert Transformer.from_pretrained(saved, device="meta").output_weight.is_meta

@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tests.model.small import make_batch, make_ids, make_model
+from tests.model.small import draw, make_batch, make_ids, make_model
+from transformer.fast import enable
 from transformer.model.base import TranslationModel
 
 CUDA = pytest.param(
@@ -176,3 +177,52 @@ def test_ids_out_of_range(bad):
             model(source, target)
     with pytest.raises(ValueError, match=r"0\.\.18"):
         model.decode_next(torch.tensor([bad]), model.start_decoding(good, max_length=2))
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("fast", [False, True])
+def test_sources_and_targets_that_do_not_fit_are_refused(unchecked, training, fast):
+    model, (source, target) = make_model().train(training), make_batch()
+    if fast:
+        enable(model)
+    with pytest.raises(ValueError, match="target must have 2 rows like source, got 1"):
+        model(source, target[:1])
+    for name, pair in dict(source=(source[:, :0], target), target=(source, target[:, :0])).items():
+        with pytest.raises(ValueError, match=rf"{name} must hold ids.*got shape \(2, 0\)"):
+            model(*pair)
+    for name, pair in dict(source=(source[0], target), target=(source, target[0])).items():
+        with pytest.raises(ValueError, match=rf"{name} must hold ids.*got shape \(\d,\)"):
+            model(*pair)
+
+
+def test_the_checks_break_no_graph():
+    model, (source, target) = make_model().eval(), make_batch()
+    whole = torch.compile(model, fullgraph=True, backend="eager", dynamic=True)
+    torch.testing.assert_close(whole(source, target), model(source, target))
+
+
+def test_a_module_in_place_of_the_output_projection_is_trained_and_used():
+    """As in fine-tuning with LoRA: the matrix stays, and a small update of it is learned."""
+
+    class Adapted(torch.nn.Module):
+        def __init__(self, base):
+            super().__init__()
+            self.base = base.requires_grad_(False)
+            self.down = torch.nn.Parameter(draw(2, base.in_features, seed=1))
+            self.up = torch.nn.Parameter(draw(base.out_features, 2, seed=2))
+
+        @property
+        def weight(self):
+            return self.base.weight
+
+        def forward(self, x):
+            return self.base(x) + x @ self.down.T @ self.up.T
+
+    model = make_model(sharing="none")
+    assert model.output_weight is model.output.weight
+    model.output = Adapted(model.output)
+    source, target = make_ids(5, 3), make_ids(4, 4, bos=True)
+    states = model.decoder_states(target, model.encode(source), source)
+    torch.testing.assert_close(states @ model.output_weight.T, model.logits(states))
+    model.output_weight.sum().backward()
+    assert model.output.up.grad.abs().sum() > 0 and model.output.base.weight.grad is None

@@ -1,5 +1,7 @@
 """Estimates agree with measurements: operations, files, activations and times of real runs."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -17,6 +19,7 @@ from transformer.recipes.estimate import (
     hardware_flops,
     preview,
     random_batches,
+    require_disk,
     requirements,
     run_bytes,
     size,
@@ -161,3 +164,15 @@ def test_numbers_in_words():
     assert {count: size(count) for count in sizes} == sizes
     times = {5.2: "5 seconds", 150.0: "2 minutes", 7200.0: "2.0 hours"}
     assert {seconds: duration(seconds) for seconds in times} == times
+
+
+def test_free_disk_is_compared_with_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1000))
+    new, begun = tmp_path / "a/new", tmp_path / "begun"
+    begun.mkdir()
+    (begun / "state.pt").write_bytes(bytes(5000))
+    require_disk({new: 400, begun: 5600})  # which already holds 5,000 of them
+    for needs in ({new: 1001}, {begun: 6001}, {new: 401, begun: 5600}):  # on one disk
+        with pytest.raises(OSError, match=r"needs 1.0 kB more, but its disk has 1.0 kB free"):
+            require_disk(needs)
+    assert not new.exists()

@@ -12,7 +12,7 @@ from transformer.baselines import ConvolutionalConfig, RecurrentConfig
 from transformer.data.corpora import Corpus, Split
 from transformer.inference.translator import Translator
 from transformer.recipes.averaging import average_model, last_checkpoints
-from transformer.recipes.record import read_record, read_translations
+from transformer.recipes.record import read_record, read_translations, write_record
 from transformer.recipes.translation import TranslationRun, evaluate
 from transformer.training.checkpoint import load_weights
 from transformer.training.curve import read_curve
@@ -53,9 +53,8 @@ def test_the_averaged_weights_are_the_mean(finished):
         mean = (first[name].double() + second[name].double()) / 2
         assert torch.allclose(weight.double(), mean, atol=1e-7), name
     assert any(not torch.equal(first[name], shipped[name]) for name in shipped)
-    model, tokenizer = average_model(last_checkpoints(run.folder, 2))
     texts = run.corpus.test.source
-    assert Translator(model, tokenizer)(texts) == run.translator(texts)
+    assert average_model(last_checkpoints(run.folder, 2))(texts) == run.translator(texts)
 
 
 def test_the_stored_translations_are_those_that_were_scored(finished):
@@ -96,10 +95,10 @@ def test_a_baseline_runs_as_the_transformer_does(tmp_path, preset, corpus, name)
     assert record["preset"]["model"] == BASELINES[name].to_dict()
     # Its own class reads it back, and the mean of its checkpoints is what was saved.
     model = type(run.model).from_pretrained(run.folder / "model")
-    averaged, tokenizer = average_model(last_checkpoints(run.folder, 2))
+    averaged = average_model(last_checkpoints(run.folder, 2))
     texts = corpus.test.source
-    assert Translator(model, tokenizer)(texts) == run.translator(texts)
-    assert Translator(averaged, tokenizer)(texts) == run.translator(texts)
+    assert Translator(model, run.tokenizer)(texts) == run.translator(texts)
+    assert averaged(texts) == run.translator(texts)
     with pytest.raises(ValueError, match="another configuration"):
         TranslationRun(preset, run.folder, corpus=corpus)
 
@@ -121,7 +120,7 @@ def test_an_interrupted_run_ends_as_if_it_had_never_stopped(
     assert run.trainer.step == stop_at and run.trainer.stopped_by == signal.SIGTERM
     torch.manual_seed(99)  # another process has other random numbers
     again = TranslationRun(preset, tmp_path / "run", corpus=corpus)
-    assert f"going on from step {stop_at}" in again.describe()
+    assert f"resuming from step {stop_at}" in again.describe()
     assert again.train()
     assert numbers(again.finish()) == numbers(finished[1])
 
@@ -171,6 +170,19 @@ def test_what_is_no_record_is_refused(tmp_path):
 
 
 class TestFolders:
+    def test_a_finished_run_of_an_earlier_version_is_finished(self, finished, preset, corpus):
+        run, record = finished
+        older = json.loads(json.dumps(record))
+        del older["preset"]["init_from"], older["preset"]["training"]["fast"]
+        write_record(run.folder / "run.json", older)
+        try:
+            assert run.finished() == older
+            older["preset"]["beam_size"] += 1
+            write_record(run.folder / "run.json", older)
+            assert run.finished() is None
+        finally:
+            write_record(run.folder / "run.json", record)
+
     def test_a_folder_with_other_files_is_left_alone(self, finished, tmp_path, preset, corpus):
         (tmp_path / "notes.txt").write_text("mine")
         # A trained model has a tokenizer.json too; it must not be overwritten.

@@ -1,11 +1,17 @@
-"""The curve: complete lines, none twice, and TensorBoard if installed."""
+"""The curve: complete lines, none twice; the same numbers in a log and in trackers."""
 
 import importlib.util
 import json
+import logging
+import os
+import re
+import signal
 
 import pytest
+from accelerate.tracking import GeneralTracker
+from tiny_training import at_step, make_pairs, make_trainer
 
-from transformer.training.curve import Curve, read_curve
+from transformer.training.curve import Curve, duration, read_curve
 
 
 @pytest.mark.parametrize("rest", ["", '{"step": 5, "lo', '{"step": 5, "loss": 1.0}'])
@@ -38,15 +44,95 @@ def test_a_damaged_line_affects_no_other(tmp_path):
         assert [line["step"] for line in read_curve(path)] == [0, 1, 3, 4]
 
 
+# ---------------------------------------------------------------------- logging and trackers
+
+
+class Kept(GeneralTracker):
+    """A tracker of the user's own."""
+
+    name, requires_logging_directory = "kept", False
+
+    def __init__(self):
+        super().__init__()
+        self.settings, self.lines, self.finished = [], [], 0
+
+    @property
+    def tracker(self):
+        return self.lines
+
+    def store_init_configuration(self, values):
+        self.settings.append(values)
+
+    def log(self, values, step=None, **_):
+        self.lines.append(dict(step=step, **values))
+
+    def finish(self):
+        self.finished += 1
+
+
+def test_a_tracker_gets_the_lines_of_the_curve(tmp_path):
+    kept = Kept()
+    run = dict(max_steps=4, validate_every=2, score=lambda model: dict(bleu=trainer.step))
+    trainer = make_trainer(tmp_path, own=dict(trackers=[kept]), **run)
+    at_step(trainer, 3, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert not trainer.fit() and kept.finished == 1
+    assert trainer.fit() and kept.finished == 2
+    assert kept.lines == read_curve(tmp_path / "curve.jsonl") and len(kept.lines) == 6
+    (settings,) = kept.settings  # once, although there were two sittings
+    assert settings["batch_tokens"] == 40 and settings["model.d_model"] == 16
+    assert all(isinstance(value, (bool, int, float, str)) for value in settings.values())
+
+
 @pytest.mark.skipif(not importlib.util.find_spec("tensorboard"), reason="needs tensorboard")
 def test_tensorboard_gets_the_same_numbers(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    curve = Curve(tmp_path, tensorboard=True)
-    for step in (1, 2, 3):
-        curve.write(step, loss=step / 2)
-    Curve(tmp_path, tensorboard=True, step=2).write(3, loss=7.0)
-    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    def run(max_steps):
+        return make_trainer(tmp_path, own=dict(trackers=["tensorboard"]), max_steps=max_steps)
+
+    def crash():
+        raise KeyError("a bug")
+
+    trainer = run(8)
+    at_step(trainer, 7, crash)
+    with pytest.raises(KeyError):
+        trainer.fit()  # lines up to step 6, a checkpoint of step 4
+    assert run(8).fit()
+    events = EventAccumulator(str(tmp_path / "tensorboard/transformer"))
     events.Reload()
     points = [(event.step, event.value) for event in events.Scalars("loss")]
-    assert sorted(set(points)) == [(1, 0.5), (2, 1.0), (3, 7.0)]
+    lines = [line for line in read_curve(tmp_path / "curve.jsonl") if "loss" in line]
+    assert points == [(line["step"], pytest.approx(line["loss"])) for line in lines]
+
+
+def test_a_tracker_that_is_not_installed_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("transformer.training.curve.get_available_trackers", list)
+    with pytest.raises(ModuleNotFoundError, match="comet_ml is not installed: pip .* comet-ml"):
+        make_trainer(tmp_path, own=dict(trackers=["comet_ml"]))
+
+
+def test_lines_validations_and_checkpoints_are_logged(tmp_path, caplog):
+    run = dict(max_steps=6, log_every=2, save_every=4, validation=make_pairs(9, 1))
+    with caplog.at_level(logging.INFO, "transformer"):
+        make_trainer(tmp_path, score=lambda model: dict(bleu=12.345), **run).fit()
+    said = [record.getMessage() for record in caplog.records]
+    assert all(record.name.startswith("transformer.training") for record in caplog.records)
+    line = r"loss \d+\.\d{3}, learning rate \d\.\d\de-\d\d, [\d,]+ tokens/s, \d+ \w+ left"
+    kinds = [
+        (2, line), (4, line), (4, "saved checkpoints/step-00000004.safetensors"),
+        (6, line), (6, r"perplexity \d+\.\d\d, bleu 12\.35"),
+        (6, "saved checkpoints/step-00000006.safetensors"),
+    ]  # fmt: skip
+    assert len(said) == len(kinds)
+    for text, (step, kind) in zip(said, kinds, strict=True):
+        assert re.fullmatch(f"step {step} of 6: {kind}", text), text
+    assert said[-3].endswith("tokens/s, 0 s left")
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [(0.4, "0 s"), (99.0, "99 s"), (100.0, "2 min"), (5400.0, "90 min"), (9000.0, "2.5 h"),
+     (170_000.0, "47.2 h"), (200_000.0, "2.3 days")],
+)  # fmt: skip
+def test_durations_are_short(seconds, text):
+    assert duration(seconds) == text

@@ -83,6 +83,7 @@ def test_a_disk_that_refuses_gives_one_line_and_the_run_resumes(
         run()
     monkeypatch.undo()
     again = trainer_in(tmp_path)
+    again.resume()
     assert again.step == (6 if step else 0)
     assert_ends_like(again, undisturbed)
     assert not list(tmp_path.rglob("*.tmp"))
@@ -126,8 +127,9 @@ def test_a_damaged_state_is_reported_and_the_previous_one_used(tmp_path, undistu
     assert load_state(tmp_path / FORMER_STATE)["progress"]["step"] == 9
     weights = load_state(tmp_path / "state.pt")["model"]["embedding.weight"].numpy().tobytes()
     flip(tmp_path / "state.pt", (tmp_path / "state.pt").read_bytes().index(weights))
-    with pytest.warns(UserWarning, match=r"state\.pt is not a whole.*going on from former-state"):
+    with pytest.warns(UserWarning, match=r"state\.pt is not a whole.*continuing from former-state"):
         resumed = trainer_in(tmp_path)
+        resumed.resume()
     # The undamaged state now has this name, so that the next save does not keep the damaged one.
     assert resumed.step == load_state(tmp_path / "state.pt")["progress"]["step"] == 9
     assert_ends_like(resumed, undisturbed)
@@ -147,7 +149,7 @@ def test_a_state_with_other_content_is_refused(tmp_path, change):
     trainer_in(tmp_path, max_steps=3).fit()
     save_state(change(load_state(tmp_path / "state.pt")), tmp_path / "state.pt")
     with pytest.raises(ValueError, match=r"state\.pt is not") as caught:
-        trainer_in(tmp_path)
+        trainer_in(tmp_path).fit()
     assert "\n" not in str(caught.value)
 
 
@@ -183,7 +185,7 @@ def test_a_second_run_in_a_folder_is_refused_and_changes_nothing(tmp_path, other
     unfinished = tmp_path / ".state.pt.1.tmp"
     unfinished.write_bytes(b"what the other process is writing")
     with pytest.raises(FolderInUseError) as caught:
-        trainer_in(tmp_path)
+        trainer_in(tmp_path).fit()
     assert re.fullmatch(
         rf"process {other_process.pid} is training in .*; wait until it ends, .*", str(caught.value)
     )

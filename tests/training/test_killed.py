@@ -13,7 +13,7 @@ import pytest
 import torch
 from tiny_training import at_step, make_pairs, make_trainer, weights_of
 
-from transformer.training import checkpoint
+from transformer.model import hub
 from transformer.training.checkpoint import load_state, load_weights
 from transformer.training.curve import read_curve
 
@@ -23,15 +23,16 @@ ROOT = Path(__file__).parents[2]
 RUN = dict(max_steps=20, save_every=5, accumulate=3, validate_every=7, keep_last=3)
 
 # Which call of which function is the last, and the step from which the run then resumes.
-# os.replace renames the curve at the start; then, per checkpoint, weights and states.
+# os.replace renames the curve, the configuration and its checksum at the start; then, per
+# checkpoint, weights and states.
 MOMENTS = {
-    "half of the weights written": ((checkpoint, "save_file", 3), 5),
+    "half of the weights written": ((hub, "save_file", 3), 5),
     "half of the state written": ((torch, "save", 2), 5),
     "before the curve is renamed": ((os, "replace", 1), 0),
-    "before the first state is renamed": ((os, "replace", 3), 0),
-    "before the second weights are renamed": ((os, "replace", 5), 5),
-    "before the former state is renamed": ((os, "replace", 6), 5),
-    "before the second state is renamed": ((os, "replace", 7), 5),
+    "before the first state is renamed": ((os, "replace", 5), 0),
+    "before the second weights are renamed": ((os, "replace", 7), 5),
+    "before the former state is renamed": ((os, "replace", 8), 5),
+    "before the second state is renamed": ((os, "replace", 9), 5),
     "between two checkpoints": (13, 10),
 }
 
@@ -118,6 +119,7 @@ def test_a_killed_run_resumes_and_ends_in_the_same_weights(runs, reference, mome
     for weights in (folder / "checkpoints").glob("*.safetensors"):
         load_weights(weights)  # all are complete
     trainer = trainer_in(folder)
+    trainer.resume()
     assert trainer.step == step
     assert trainer.fit() is True
     for name, weight in weights_of(reference.model).items():

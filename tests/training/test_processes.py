@@ -11,6 +11,7 @@ import pytest
 import torch
 from tiny_training import at_step, gradients_of, make_model, make_pairs, make_trainer, weights_of
 
+from transformer.training.callbacks import Callback, EarlyStopping
 from transformer.training.checkpoint import load_state, load_weights
 from transformer.training.curve import read_curve
 from transformer.training.run_folder import require_same
@@ -20,16 +21,62 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("unchecked")
 RUN = dict(max_steps=8, adam_eps=1e-3)
 CLIP = 0.1
+# An own optimizer; what only the built-in one reads is at its default.
+SGD = dict(
+    own=dict(optimizer=lambda parameters: torch.optim.SGD(parameters, 0.05, momentum=0.9)),
+    **dict(warmup_steps=4000, adam_eps=1e-9, max_steps=3),
+)
+
+
+class Told(Callback):
+    """Write down what this process is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def on_log(self, trainer, numbers):
+        self.told.append([trainer.step, numbers["loss"], numbers["tokens_per_second"]])
+
+    def on_validation(self, trainer, numbers):
+        self.told.append([trainer.step, numbers["perplexity"]])
+
+    def state_dict(self):
+        return dict(told=self.told)
+
+    def load_state_dict(self, state):
+        self.told = state["told"]
+
+
+def train_own(folder: Path, **changes) -> bool:
+    """Train with an own optimizer, a scheduler, early stopping, and a callback."""
+    model = make_model(seed=int(os.environ.get("RANK", 0)))
+    adam = torch.optim.AdamW(model.parameters(), lr=0.1)
+    told = Told()
+    own = dict(
+        optimizer=adam,
+        schedule=torch.optim.lr_scheduler.OneCycleLR(adam, max_lr=0.1, total_steps=40),
+        callbacks=[EarlyStopping(patience=3), told],
+    )
+    run = dict(max_steps=40, validate_every=2, warmup_steps=4000, adam_eps=1e-9)
+    done = train(folder, accumulate=1, model=model, own=own, **run | changes)
+    rank = os.environ.get("RANK", 0)
+    torch.save(told.told, folder / f"told-{rank}.pt")
+    return done
 
 
 def train(
-    folder: Path, accumulate: int, dropout: float = 0.0, stop: int | None = None, **changes
+    folder: Path,
+    accumulate: int,
+    dropout: float = 0.0,
+    stop: int | None = None,
+    model: torch.nn.Module | None = None,
+    **changes,
 ) -> bool:
     """One sitting of one process; each dumps its gradients, the main one its weights."""
     trainer = make_trainer(
         folder,
         # Different seeds: the processes have to agree on the first one's weights.
-        make_model(seed=int(os.environ.get("RANK", 0)), dropout=dropout),
+        model or make_model(seed=int(os.environ.get("RANK", 0)), dropout=dropout),
         validation=make_pairs(10, 1),
         accumulate=accumulate,
         **RUN | changes,
@@ -54,10 +101,14 @@ def one_machine(folder: Path) -> None:
     # A signal to the second process alone has to stop both.
     assert not train(folder / "stopped", accumulate=1, dropout=0.2, stop=3)
     assert train(folder / "stopped", accumulate=1, dropout=0.2)
+    assert train_own(folder / "own")
+    assert not train_own(folder / "own-stopped", stop=3)
+    assert train_own(folder / "own-stopped")
 
 
 def two_machines(folder: Path) -> None:
     assert train(folder / "sharded", accumulate=2, shard=True, clip_norm=CLIP)
+    assert train(folder / "own", accumulate=2, shard=True, **SGD)
     # A run of one process resumes in two, then in two with sharded weights.
     assert train(folder / "crossing", accumulate=2, max_steps=4)
     assert train(folder / "crossing", accumulate=2, max_steps=6, shard=True)
@@ -164,6 +215,29 @@ def test_a_signal_to_one_process_stops_both_and_the_run_goes_on_unchanged(two):
         for run in ("dropout", "stopped")
     ]
     assert losses[0] == losses[1]
+
+
+def test_own_parts_resume_and_tell_every_process_the_same(two):
+    runs = [two / "own", two / "own-stopped"]
+    weights = [[load(run / f"process-{r}.pt")[1] for r in range(2)] for run in runs]
+    for other in (weights[0][1], *weights[1]):
+        assert_close(weights[0][0], other, rtol=0, atol=0)
+    told = [[load(run / f"told-{r}.pt") for r in range(2)] for run in runs]
+    assert told[0][0] == told[0][1] and told[1][0] == told[1][1]
+    numbers = [[line[:2] for line in each[0]] for each in told]
+    assert numbers[0] == numbers[1]
+    last = numbers[0][-1][0]
+    assert 6 <= last < 40, "early stopping was to end the run"
+    for run in runs:
+        state = load_state(run / "state.pt")
+        assert state["progress"]["step"] == state["schedule"]["last_epoch"] == last
+        assert state["callbacks"]["EarlyStopping 1"]["waited"] == 3
+
+
+def test_an_own_optimizer_of_sharded_weights_ends_where_one_process_does(apart, tmp_path):
+    train(tmp_path, accumulate=4, **SGD)
+    one, both = (load(folder / "process-0.pt")[1] for folder in (tmp_path, apart / "own"))
+    assert_close(one, both, rtol=1e-3, atol=1e-5)
 
 
 def test_two_machines_with_sharded_weights_end_where_one_process_does(apart, tmp_path):

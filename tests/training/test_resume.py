@@ -66,6 +66,7 @@ def test_a_signal_ends_the_run_with_a_checkpoint_to_go_on_from(tmp_path, uninter
     assert load_state(stopped.state_file)["progress"]["step"] == 6
     torch.manual_seed(99)
     going_on = make_trainer(tmp_path, make_model(seed=5), validation=VALIDATION, **RUN)
+    going_on.resume()
     assert going_on.step == 6
     assert going_on.fit() is True
     assert_same_run(tmp_path, going_on, uninterrupted)
@@ -94,8 +95,8 @@ def test_a_crash_between_checkpoints_leaves_no_double_lines(tmp_path, uninterrup
     (tmp_path / ".state.pt.123.tmp").write_bytes(b"half a")
     (tmp_path / "checkpoints/.step-00000012.safetensors.123.tmp").write_bytes(b"half a")
     again = trainer_in(tmp_path)
+    again.resume()
     assert again.step == 8
-    assert read_curve(tmp_path / "curve.jsonl")[-1]["step"] == 8
     assert again.fit() is True
     assert_same_run(tmp_path, again, uninterrupted)
 
@@ -110,6 +111,7 @@ def test_a_finished_run_has_nothing_left_to_do(uninterrupted):
 def test_more_steps_may_be_asked_for(tmp_path, uninterrupted):
     trainer_in(tmp_path, max_steps=12, log_every=5, keep_last=1).fit()
     longer = trainer_in(tmp_path)
+    longer.resume()
     assert longer.step == 12 and longer.fit() is True
     for name, weight in weights_of(uninterrupted.model).items():
         assert torch.equal(weight, longer.model.state_dict()[name]), name
@@ -127,7 +129,7 @@ def test_more_steps_may_be_asked_for(tmp_path, uninterrupted):
 def test_another_configuration_is_refused(uninterrupted, changes, fields):
     before = {p: p.stat().st_mtime_ns for p in uninterrupted.folder.rglob("*")}
     with pytest.raises(ValueError, match="holds a run of another configuration") as caught:
-        trainer_in(uninterrupted.folder, **changes)
+        trainer_in(uninterrupted.folder, **changes).fit()
     for field in fields:
         assert field in str(caught.value)
     assert str(caught.value).count(" there, ") == len(fields)

@@ -15,6 +15,7 @@ from tiny_training import (
     weights_of,
 )
 
+from transformer import fast
 from transformer.training.curve import read_curve
 from transformer.training.trainer import Trainer
 
@@ -98,6 +99,22 @@ def test_the_weights_are_those_of_a_loop_written_by_hand(tmp_path):
         adam.param_groups[0]["lr"] = 16**-0.5 * min(step**-0.5, step * 8**-1.5)
         adam.step()
     assert_close(weights_of(trainer.model), weights_of(model), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_the_recipe_and_no_translator_chooses_the_classes(tmp_path, wanted):
+    """A Translator of the same model makes it fast, before the run and at each validation."""
+    fast.enable(model := make_model())
+
+    def score(model):
+        (fast.disable if wanted else fast.enable)(model)
+        return {"bleu": 0.0}
+
+    trainer = make_trainer(tmp_path, model, score=score, fast=wanted, max_steps=3, validate_every=2)
+    found = []
+    at_step(trainer, 1, lambda: found.append(fast.is_enabled(model)))
+    at_step(trainer, 3, lambda: found.append(fast.is_enabled(model)))
+    assert trainer.fit() and found == [wanted, wanted]
 
 
 def test_validation_does_not_disturb_training(tmp_path):

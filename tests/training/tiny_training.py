@@ -40,22 +40,23 @@ def make_trainer(
     pairs: EncodedPairs | None = None,
     validation: EncodedPairs | None = None,
     score: Callable | None = None,
+    own: dict | None = None,
     **changes,
 ) -> Trainer:
-    """A trainer whose epochs have about 10 batches."""
+    """A trainer whose epochs have about 10 batches; ``own`` are further arguments of Trainer."""
     small = dict(
         max_steps=16, batch_tokens=40, warmup_steps=8, log_every=1, validate_every=6, save_every=4
     )
     config = TrainingConfig(**small | changes)
-    batches = TokenBatches(pairs or make_pairs(), config.batch_tokens, config.seed)
     return Trainer(
         model or make_model(),
-        batches,
+        pairs or make_pairs(),
         config,
         folder,
         validation=TokenBatches(validation, 30) if validation else None,
         score=score,
         progress=False,
+        **own or {},
     )
 
 

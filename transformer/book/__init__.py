@@ -1,5 +1,6 @@
 """Tools that the chapters share: figures, source listings, widgets, tables, checks of exercises."""
 
+from transformer.book.drawing import Picture
 from transformer.book.exercises import check, check_function
 from transformer.book.figures import figure, name_line, plot_runs, ramp, setup
 from transformer.book.interactive import AttentionMap
@@ -11,6 +12,7 @@ from transformer.data.progress import progress
 __all__ = [
     "AttentionMap",
     "MaskBuilder",
+    "Picture",
     "PositionExplorer",
     "SoftmaxExplorer",
     "Table",

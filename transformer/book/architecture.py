@@ -1,24 +1,17 @@
 """Figure 1 of the paper, redrawn as a map of the book: each box leads to its chapter and its class.
 
-One layout is drawn twice: as SVG with links, a description and lines in the colour of the page; and
-as a picture for viewers without SVG.
+The same layout, without links, shows at the top of a chapter which part it is about.
 
 Paper: Figure 1
 """
 
-import base64
-import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
-import matplotlib as mpl
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
-
-from transformer.book.figures import STYLE as FIGURE_STYLE
-from transformer.book.palette import COLOURS, INK, ROLES, on_dark
+from transformer.book.drawing import Drawing
+from transformer.book.palette import COLOURS
 
 WIDTH, HEIGHT = 462, 770
 LEFT, MIDDLE, RIGHT = 112, 231, 350  # of the encoder, the figure, the decoder
@@ -80,6 +73,7 @@ FEED_FORWARD = (
 EMBEDDING = ("10_embeddings", MODEL + "embedding.TokenEmbedding", "TokenEmbedding")
 OUTPUT = (MODEL + "transformer.Transformer.output_weight", "output_weight")
 PROBABILITY = ("transformer.inference.stepwise.next_log_probabilities", "next_log_probabilities")
+POSITIONS_CHAPTER = "07_positions"
 POSITIONS = (MODEL + "positional.SinusoidalPositionalEncoding", "SinusoidalPositionalEncoding")
 
 # In the order in which data flows, which is the order of the Tab key.
@@ -152,29 +146,28 @@ def _lines() -> list[tuple[list[tuple[int, int]], bool]]:
     return lines
 
 
+#: The part of the figure that a chapter is about: its name, and what of it is marked.
+PLACES = {
+    "01": "attention, in both stacks",
+    "02": "attention, in both stacks",
+    "03": "attention, in both stacks",
+    "04": "attention, in both stacks",
+    "05": "masked self-attention",
+    "06": "multi-head attention",
+    "07": "positional encoding",
+    "08": "the feed-forward networks",
+    "09": "residual connections and layer norms",
+    "10": "embeddings and the output projection",
+    "11": "the whole model",
+}
+
 STYLE = """
-.architecture{max-width:30rem;margin:auto}
-.architecture svg{display:block;width:100%;height:auto;
-font-family:system-ui,"DejaVu Sans",sans-serif}
+.architecture{max-width:30rem;margin:auto;background:var(--ground,#fff)}
+.architecture svg{display:block;width:100%;height:auto}
 .architecture svg a{text-decoration:none}
-.architecture .line{fill:none;stroke:currentColor;stroke-width:1.5}
-.architecture .tip,.architecture .word{fill:currentColor}
-.architecture .frame{fill:#808a9424;stroke:currentColor;stroke-opacity:.4}
-.architecture .box rect{stroke:#5a646d}
-.architecture .box .title,.architecture .box .name{fill:#1d252c}
-.architecture .name{font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;
-text-decoration:underline}
-.architecture .box .name{fill:#124f66}
-.architecture a:hover .title,.architecture a:hover .word{text-decoration:underline}
-.architecture a:focus-visible{outline:3px solid %OUTLINE%;outline-offset:2px}
+.architecture a:hover text,.architecture a.api text{text-decoration:underline}
+.architecture a:focus-visible{outline:3px solid var(--vermilion,%OUTLINE%);outline-offset:2px}
 """.replace("%OUTLINE%", COLOURS["vermilion"])
-# Colours of query, key and value on light and on dark pages.
-for _role in ("query", "key", "value"):
-    STYLE += (
-        f".architecture .{_role}{{fill:{ROLES[_role]};font-weight:700}}\n"
-        f':is([data-theme="dark"],[data-jp-theme-light="false"]) .architecture .{_role}'
-        f"{{fill:{on_dark(ROLES[_role])}}}\n"
-    )
 # On a page of the book links are relative, so that they work offline; elsewhere they are absolute.
 SCRIPT = (
     'document.querySelector(".bd-article")||document.querySelectorAll(".architecture a")'
@@ -189,150 +182,109 @@ class Architecture:
     """
 
     def _svg(self) -> str:
-        parts = [
-            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-labelledby="architecture-title"'
-            ' aria-describedby="architecture-description">',
+        """Draw the map: each box is a link to its chapter, each name one to its class."""
+        picture = Drawing(WIDTH, HEIGHT)
+        picture.parts += [
             '<title id="architecture-title">The Transformer, Figure 1 of the paper</title>',
             f'<desc id="architecture-description">{escape(DESCRIPTION)}</desc>',
             f'<g role="img" aria-label="Lines of the figure. {escape(DESCRIPTION)}">',
         ]
-        for middle, top, height in FRAMES:
-            left = middle - 106
-            parts.append(
-                f'<rect class="frame" x="{left}" y="{top}" width="212" height="{height}" rx="12"/>'
-            )
-        for points, arrow in _lines():
-            path = " ".join(f"{x},{y}" for x, y in points)
-            parts.append(f'<polyline class="line" points="{path}"/>')
-            if arrow:
-                parts.append(f'<polygon class="tip" points="{_tip(*points[-2:])}"/>')
-        for x in SUMS:
-            y, arm = SUM_HEIGHT, 7
-            parts.append(
-                f'<circle class="line" cx="{x}" cy="{y}" r="11"/>'
-                f'<path class="line" d="M{x - arm} {y}h{2 * arm}M{x} {y - arm}v{2 * arm}"/>'
-            )
-        for x, y, anchor, size, text, role in LABELS:
-            parts.append(_text(x, y, text, f"word {role}".strip(), size, anchor))
-        parts += ["</g>", *map(_box, BOXES), _positions(), "</svg>"]
-        return "".join(parts)
-
-    def _png(self) -> bytes:
-        """Draw the same layout as a picture."""
-        with mpl.rc_context(FIGURE_STYLE):
-            figure = Figure(figsize=(WIDTH / 75, HEIGHT / 75), dpi=110)
-            FigureCanvasAgg(figure)
-            axes = figure.add_axes((0, 0, 1, 1))
-            axes.set(xlim=(0, WIDTH), ylim=(HEIGHT + 8, 0))
-            axes.axis("off")
-            for middle, top, height in FRAMES:
-                axes.add_patch(_rectangle(middle - 106, top, 212, height, "#f3f3f4", 10))
-            for points, arrow in _lines():
-                axes.plot(*zip(*points, strict=True), color=INK, lw=1.2)
-                if arrow:
-                    start, end = points[-2:]
-                    axes.annotate("", end, start, arrowprops=dict(arrowstyle="-|>", color=INK))
-            for x in SUMS:
-                axes.plot(x, SUM_HEIGHT, "o", ms=20, mfc="white", mec=INK)
-                axes.plot(x, SUM_HEIGHT, "+", ms=13, color=INK)
-            for x, y, anchor, size, text, role in LABELS:
-                look: dict[str, Any] = dict(
-                    ha=dict(start="left", middle="center", end="right")[anchor]
-                )
-                if role:
-                    look |= dict(color=ROLES[role], weight="bold")
-                axes.text(x, y, text, fontsize=size * 0.72, **look)
-            axes.text(MIDDLE, SUM_HEIGHT + 5, "Positional encoding", ha="center", fontsize=10)
-            for box in BOXES:
-                left, top = box.middle - box.width / 2, box.top
-                axes.add_patch(_rectangle(left, top, box.width, box.height, FILLS[box.kind], 6))
-                title = box.title + (f" ({box.use})" if box.use else "")
-                centre = top + box.height / 2
-                axes.text(box.middle, centre, title, ha="center", va="center", fontsize=10.5)
-            target = io.BytesIO()
-            figure.savefig(target, format="png", metadata={"Software": None})
-        return target.getvalue()
+        _draw_lines(picture)
+        picture.parts.append("</g>")
+        for box in BOXES:
+            with _link(picture, *_chapter(box)):
+                _draw_box(picture, box, FILLS[box.kind])
+            with _link(picture, *_api(box.api, box.label), kind="api"):
+                picture.text((box.middle, box.top + box.height - 12), box.label, "ink", 11)
+        number = int(POSITIONS_CHAPTER[:2])
+        with _link(picture, f"{POSITIONS_CHAPTER}.html", f"Positional encoding: chapter {number}"):
+            picture.text((MIDDLE, SUM_HEIGHT - 7), "Positional encoding", size=15)
+        with _link(picture, *_api(*POSITIONS), kind="api"):
+            picture.text((MIDDLE, SUM_HEIGHT + 10), POSITIONS[1], "ink", 10)
+        named = (
+            '<svg role="group" aria-labelledby="architecture-title"'
+            ' aria-describedby="architecture-description" '
+        )
+        return picture.svg().replace("<svg ", named, 1)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         html = (
             f'<div class="themed architecture"><style>{STYLE}</style>{self._svg()}'
             f"<script>{SCRIPT}</script></div>"
         )
-        png = base64.b64encode(self._png()).decode()
-        return {"text/html": html, "image/png": png, "text/plain": repr(self)}
+        return {"text/html": html, "image/svg+xml": self._svg(), "text/plain": repr(self)}
 
     def __repr__(self) -> str:
         return DESCRIPTION
 
 
-def _tip(before: tuple[int, int], end: tuple[int, int]) -> str:
-    """The corners of an arrow's tip; every line here runs along an axis."""
-    (x0, y0), (x, y) = before, end
-    if x0 == x:
-        back = y + (8 if y0 > y else -8)
-        return f"{x},{y} {x - 4},{back} {x + 4},{back}"
-    back = x + (8 if x0 > x else -8)
-    return f"{x},{y} {back},{y - 4} {back},{y + 4}"
+def you_are_here(chapter: str) -> str:
+    """Draw Figure 1 with the subject of a chapter marked.
 
+    Args:
+        chapter: its two digits, a key of :data:`PLACES`.
 
-def _text(x: int, y: int, text: str, kind: str, size: int, anchor: str = "middle") -> str:
-    return (
-        f'<text class="{kind}" x="{x}" y="{y}" font-size="{size}" text-anchor="{anchor}">'
-        f"{escape(text)}</text>"
+    Returns:
+        An ``<svg>`` element without links.
+    """
+    picture = Drawing(WIDTH, HEIGHT)
+    _draw_lines(picture, "vermilion" if chapter in ("07", "11") else "ground")
+    for box in BOXES:
+        marked = chapter == "11" or _is_subject(box, chapter)
+        _draw_box(picture, box, *(("vermilion", "ground") if marked else ("pale", "ink")))
+    marked = chapter in ("07", "11")
+    picture.text(
+        (MIDDLE, SUM_HEIGHT),
+        "Positional encoding",
+        "vermilion" if marked else "ink",
+        15,
+        bold=marked,
     )
+    return picture.svg()
 
 
-def _link(href: str, label: str, content: str) -> str:
-    return f'<a href="{href}" aria-label="{escape(label)}">{content}</a>'
+def _is_subject(box: Box, chapter: str) -> bool:
+    """Whether a chapter is about a box."""
+    if chapter in ("01", "02", "03", "04", "06"):
+        return box.kind == "attention"
+    return box.chapter.startswith(chapter)
 
 
-def _api(name: str, label: str, text: str) -> str:
-    page = f"../book/api/{name.split('.')[1]}.html"  # a page for each floor of the package
-    return _link(f"{page}#{name}", f"{label} in the API reference", text)
+def _draw_lines(picture: Drawing, sums: str = "ground") -> None:
+    """Draw the frames of the stacks, the lines, the sums in this colour, and the labels."""
+    for middle, top, height in FRAMES:
+        picture.box(middle - 106, top, 212, height, fill="ground", edge="rule", corner=12)
+    for points, arrow in _lines():
+        picture.arrow(*points, colour="ink", tip=arrow)
+    for x in SUMS:
+        sign = "ink" if sums == "ground" else "ground"
+        picture.box(x - 11, SUM_HEIGHT - 11, 22, 22, "+", sums, sign, edge="ink", corner=11)
+    for x, y, anchor, size, text, role in LABELS:
+        picture.text((x, y - 5), text, role or "ink", size, anchor, bold=bool(role))
 
 
-def _chapter(chapter: str, title: str, content: str) -> str:
-    number = int(chapter[:2])
-    return _link(f"{chapter}.html", f"{title}: chapter {number}", content)
-
-
-def _box(box: Box) -> str:
+def _draw_box(picture: Drawing, box: Box, fill: str, colour: str = "ink") -> None:
     x, lines = box.middle - box.width // 2, box.title.split("\n")
-    content = (
-        f'<rect x="{x}" y="{box.top}" width="{box.width}" height="{box.height}" rx="7"'
-        f' fill="{FILLS[box.kind]}"/>'
-    )
+    picture.box(x, box.top, box.width, box.height, fill=fill, edge="soft", corner=7)
     for number, line in enumerate(lines):
-        content += _text(box.middle, box.top + 18 + 17 * number, line, "title", 15)
+        picture.text((box.middle, box.top + 13 + 17 * number), line, colour, 15)
     if box.use:
-        content += (
-            f'<circle cx="{x - 3}" cy="{box.top + 3}" r="10" fill="#1d252c" stroke="#fff"/>'
-            f'<text x="{x - 3}" y="{box.top + 8}" font-size="14" fill="#fff"'
-            f' text-anchor="middle">{box.use}</text>'
-        )
-    title = " ".join(lines) + (f", use {box.use} of 3" if box.use else "")
-    name = _text(box.middle, box.top + box.height - 8, box.label, "name", 11)
-    return (
-        f'<g class="box">{_chapter(box.chapter, title, content)}'
-        f"{_api(box.api, box.label, name)}</g>"
-    )
+        picture.box(x - 13, box.top - 7, 20, 20, str(box.use), "ink", "ground", corner=10)
 
 
-def _positions() -> str:
-    title = _text(MIDDLE, SUM_HEIGHT - 2, "Positional encoding", "word", 15)
-    name = _text(MIDDLE, SUM_HEIGHT + 14, POSITIONS[1], "word name", 10)
-    return _chapter("07_positions", "Positional encoding", title) + _api(*POSITIONS, name)
+@contextmanager
+def _link(picture: Drawing, href: str, label: str, kind: str = "chapter") -> Iterator[None]:
+    """Make a link of what is drawn inside."""
+    picture.parts.append(f'<a class="{kind}" href="{href}" aria-label="{escape(label)}">')
+    yield
+    picture.parts.append("</a>")
 
 
-def _rectangle(
-    x: float | int, y: float | int, width: int, height: int, fill: str, corner: int
-) -> FancyBboxPatch:
-    return FancyBboxPatch(
-        (x, y),
-        width,
-        height,
-        boxstyle=f"round,pad=0,rounding_size={corner}",
-        facecolor=fill,
-        edgecolor="#5a646d",
-        linewidth=0.8,
-    )
+def _api(name: str, label: str) -> tuple[str, str]:
+    page = f"../book/api/{name.split('.')[1]}.html"  # a page for each floor of the package
+    return f"{page}#{name}", f"{label} in the API reference"
+
+
+def _chapter(box: Box) -> tuple[str, str]:
+    title = box.title.replace("\n", " ") + (f", use {box.use} of 3" if box.use else "")
+    return f"{box.chapter}.html", f"{title}: chapter {int(box.chapter[:2])}"

@@ -1,16 +1,38 @@
 """Check answers to exercises, and say what is wrong, where, and what the usual cause is.
 
 An open exercise passes, so that a notebook runs from top to bottom. A wrong answer raises
-:class:`WrongAnswer`; a notebook shows only its message.
+:class:`WrongAnswer`; a notebook shows only its message. Where the answer is a number, a word or a
+truth value, the stored output of the open exercise holds all that the book's page needs to check an
+answer in the same way.
 """
 
+import base64
 import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from transformer.book.skipped_cells import running_shell
+
+#: What a wrong answer says by itself; the book's pages read these sentences as well.
+HINTS: dict[str, Any] = {
+    "sign": "Its sign is wrong, too.",
+    "zero": "Is a 0 right here?",
+    "not zero": "What cancels?",
+    # The largest distance of the ratio from 1, and what it says.
+    "close": (
+        (0.02, "Very close: was something rounded on the way?"),
+        (0.15, "Close: is a small part missing, or counted twice?"),
+    ),
+    "tenfold": "The size is about right: is a factor missing, or one too many?",
+    "far": "It is off by more than a factor of ten: what is counted, and in which unit?",
+    "truth": "Go through it step by step, and say at each what must hold.",
+    "word": "Which words does the question offer?",
+}
 
 
 class WrongAnswer(AssertionError):
@@ -41,7 +63,7 @@ def check(
         WrongAnswer: if the answer is wrong.
     """
     if _is_open(answer):
-        print(f"○ {name}: nothing to check yet.")
+        _show_open(name, forms(name, expected, tolerance, mistakes))
         return
     fault = find_fault(answer, expected, tolerance, mistakes)
     if fault:
@@ -99,6 +121,75 @@ def check_function(
     print(f"✓ {name}: right{f' in all {len(cases)} cases' if len(cases) > 1 else ''}.")
 
 
+def forms(
+    name: str,
+    expected: object,
+    tolerance: int | float = 1e-5,
+    mistakes: Mapping[str, object] | None = None,
+) -> list[dict[str, Any]]:
+    """Describe the fields of a check: one, or one per judgement of a list of truth values.
+
+    Args:
+        name: name of the answer.
+        expected: the right answer.
+        tolerance: largest difference that counts as equal, absolute or relative.
+        mistakes: well-known wrong answers by the hint to give.
+
+    Returns:
+        What :func:`form` returns for each; empty for an answer that is code or a tensor of numbers.
+    """
+    if isinstance(expected, Tensor) and expected.dtype == torch.bool and expected.ndim == 1:
+        every = enumerate(expected.tolist(), 1)
+        return [made for i, truth in every if (made := form(f"statement {i}", truth)) is not None]
+    made = form(name, expected, tolerance, mistakes)
+    return [] if made is None else [made]
+
+
+def form(
+    name: str,
+    expected: object,
+    tolerance: int | float = 1e-5,
+    mistakes: Mapping[str, object] | None = None,
+) -> dict[str, Any] | None:
+    """Describe a check for the book's page, whose script repeats it without Python.
+
+    Args:
+        name: name of the answer.
+        expected: the right answer.
+        tolerance: largest difference that counts as equal, absolute or relative.
+        mistakes: well-known wrong answers by the hint to give.
+
+    Returns:
+        ``name``; ``kind``: "number", "word" or "truth"; ``choices``, in alphabetical order, empty
+        for a number; and ``key``: the right answer, the tolerance and the mistakes, encoded so that
+        a glance at the page's source does not give them away. None for any other answer.
+    """
+    if isinstance(expected, np.generic) or (isinstance(expected, Tensor) and expected.ndim == 0):
+        expected = expected.item()
+    if not isinstance(expected, str | bool | int | float):
+        return None
+    known = [[hint, wrong] for hint, wrong in (mistakes or {}).items()]
+    kind = "word" if isinstance(expected, str) else "number"
+    choices: list[str] = []
+    if isinstance(expected, str):
+        choices = sorted({expected, *(wrong for _, wrong in known if isinstance(wrong, str))})
+    if isinstance(expected, bool):
+        kind, choices = "truth", ["False", "True"]
+        expected, known = str(expected), [[hint, str(wrong)] for hint, wrong in known]
+    secret = json.dumps([expected, tolerance, known], ensure_ascii=False, default=float)
+    key = base64.b64encode(secret.encode()[::-1]).decode()
+    return dict(name=name, kind=kind, choices=choices, key=key)
+
+
+def _show_open(name: str, fields: list[dict[str, Any]]) -> None:
+    """Say that an exercise is open; a notebook stores the fields of its page beside it."""
+    message, shell = f"○ {name}: nothing to check yet.", running_shell()
+    if shell is None or not fields:
+        print(message)
+    else:
+        shell.display_pub.publish({"text/plain": message}, metadata={"exercise": fields})
+
+
 def find_fault(
     answer: object,
     expected: object,
@@ -147,10 +238,10 @@ def _choice_fault(
         if _plain(answer) == _plain(wrong):
             return f"not {answer!r}. {hint}"
     if isinstance(expected, bool):
-        return f"not {answer!r}. Go through it step by step, and say at each what must hold."
+        return f"not {answer!r}. {HINTS['truth']}"
     choices = {expected, *(wrong for wrong in mistakes.values() if isinstance(wrong, str))}
     if len(choices) == 1:  # naming the right one alone would give it away
-        return f"not {_short(answer)}. Which words does the question offer?"
+        return f"not {_short(answer)}. {HINTS['word']}"
     return f"not {_short(answer)}. Choose one of: {', '.join(map(repr, sorted(choices)))}."
 
 
@@ -222,17 +313,14 @@ def _weights_hint(got: Tensor, right: Tensor) -> str:
 def _size_hint(got: float, right: float) -> str:
     """Say how far off a number is without giving it away."""
     if got * right < 0:
-        return "Its sign is wrong, too."
+        return str(HINTS["sign"])
     if not got * right:
-        return "Is a 0 right here?" if got == 0 else "What cancels?"
+        return str(HINTS["zero" if got == 0 else "not zero"])
     ratio = got / right
-    if abs(ratio - 1) < 0.02:
-        return "Very close: was something rounded on the way?"
-    if abs(ratio - 1) < 0.15:
-        return "Close: is a small part missing, or counted twice?"
-    if 0.1 < ratio < 10:
-        return "The size is about right: is a factor missing, or one too many?"
-    return "It is off by more than a factor of ten: what is counted, and in which unit?"
+    for distance, hint in HINTS["close"]:
+        if abs(ratio - 1) < distance:
+            return str(hint)
+    return str(HINTS["tenfold" if 0.1 < ratio < 10 else "far"])
 
 
 def _pattern_hint(got: Tensor, right: Tensor) -> str:

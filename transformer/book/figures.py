@@ -18,8 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.rcsetup import cycler
 
-from transformer.book.palette import COLOURS, INK, RULE
-from transformer.book.skipped_cells import explain_unknown_names
+from transformer.book.palette import COLOURS, GRID, INK, RULE, TICK
+from transformer.book.skipped_cells import explain_unknown_names, running_shell
+from transformer.book.svg import for_notebook
 
 WIDTH = 6.4  # inches; a phone shows it at about half the size, hence the large type
 
@@ -40,15 +41,18 @@ STYLE: dict[Any, Any] = {
     "figure.facecolor": "white",
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
     "font.size": 11.0,
-    "grid.color": "#e3e7ea",
+    "grid.color": GRID,
     "grid.linewidth": 0.8,
     "image.cmap": "Blues",
+    "image.interpolation": "none",  # SVG: one pixel per number, sharp at every size
     "legend.frameon": False,
     "lines.linewidth": 2.2,
     "savefig.facecolor": "white",
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "transformer-book",
     "text.color": INK,
-    "xtick.color": "#4a545d",
-    "ytick.color": "#4a545d",
+    "xtick.color": TICK,
+    "ytick.color": TICK,
 }
 
 
@@ -61,12 +65,24 @@ def setup(seed: int = 0) -> None:
     Args:
         seed: for Python's, NumPy's and PyTorch's global generators.
     """
+    _show_as_svg()
     mpl.rcParams.update(STYLE)
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     explain_unknown_names()
+
+
+def _show_as_svg() -> None:
+    """Let a notebook show figures as SVG in the colours of the page."""
+    shell = running_shell()
+    if shell is None or "inline" not in mpl.get_backend():
+        return
+    shell.enable_matplotlib("inline")  # now, because it chooses a format of its own
+    formatters = shell.display_formatter.formatters
+    formatters["image/png"].pop(Figure, None)
+    formatters["image/svg+xml"].for_type(Figure, for_notebook)
 
 
 def figure(

@@ -4,8 +4,8 @@ Every colour has a contrast of at least 4.5 to a light page, enough for small te
 for a dark page has the same contrast there. Readers who cannot tell red from green, or see no red,
 can tell the colours apart by their lightness.
 
-Figures are drawn once, on white. On a dark page the style sheet of the book inverts their lightness
-and keeps their hues, as :func:`on_dark` does.
+Figures are drawn once, on white. On a dark page each colour has the opposite lightness and the same
+hue, as :func:`on_dark` computes it.
 """
 
 import numpy as np
@@ -30,10 +30,22 @@ INK = "#222b33"  # text
 SOFT = "#58636d"  # remarks
 RULE = "#8a949d"  # axes and edges
 PALE = "#eceff2"  # highlighted background
-
-# The filter that the style sheet of the book applies to pictures on a dark page.
-DARK_FILTER = "invert(0.93) hue-rotate(180deg)"
+GRID = "#e3e7ea"
+TICK = "#4a545d"
+GROUND = "#ffffff"
 DARK_GROUND = "#121212"
+#: The variable of the style sheet that holds a colour, by the colour.
+VARIABLES = {
+    **{colour: name for name, colour in COLOURS.items()},
+    ROLES["hidden"]: "hidden",
+    INK: "ink",
+    SOFT: "soft",
+    RULE: "rule",
+    PALE: "pale",
+    GRID: "grid",
+    TICK: "tick",
+    GROUND: "ground",
+}
 
 # Half a turn of hue at equal luminance: "hue-rotate" of the CSS filter effects.
 _HALF_TURN = np.array(
@@ -42,7 +54,7 @@ _HALF_TURN = np.array(
 
 
 def on_dark(colour: str) -> str:
-    """Return the colour that the filter of a dark page makes of a colour of a figure.
+    """Return the version of a figure's colour for a dark page.
 
     Args:
         colour: any colour of matplotlib.
@@ -50,20 +62,35 @@ def on_dark(colour: str) -> str:
     Returns:
         The colour as "#rrggbb".
     """
-    inverted = 0.93 - 0.86 * np.array(to_rgb(colour))
-    red, green, blue = np.clip(_HALF_TURN @ inverted, 0, 1)
+    red, green, blue = _turned(np.array(to_rgb(colour)))
     return to_hex((red, green, blue))
+
+
+def dark_pixels(pixels: np.ndarray) -> np.ndarray:
+    """Return the version of a picture for a dark page.
+
+    Args:
+        pixels: red, green, blue and opacity from 0 to 255, (height, width, 4).
+    """
+    turned = _turned(pixels[..., :3] / 255)
+    return np.concatenate([np.uint8(np.round(255 * turned)), pixels[..., 3:]], axis=-1)
+
+
+def _turned(colours: np.ndarray) -> np.ndarray:
+    """Invert the lightness of colours (..., 3) from 0 to 1, and keep their hues."""
+    turned: np.ndarray = np.clip((0.93 - 0.86 * colours) @ _HALF_TURN.T, 0, 1)
+    return turned
 
 
 def css_variables() -> tuple[str, str]:
     """Write the colours as variables of a style sheet, for light and for dark pages.
 
     Returns:
-        Two lists of declarations: ``--blue`` and so on for the colours, ``--query``, ``--key``,
-        ``--value`` and ``--hidden`` for the roles, ``--ink``, ``--soft``, and ``--on`` for text
-        on a coloured background.
+        Two lists of declarations: ``--blue`` and so on for the colours, ``--query``, ``--key``
+        and ``--value`` for the roles, the names in :data:`VARIABLES` for the rest, and ``--on``
+        for text on a coloured background.
     """
-    shared = {**COLOURS, **ROLES, "ink": INK, "soft": SOFT}
+    shared = ROLES | {name: colour for colour, name in VARIABLES.items()}
     light = {**shared, "on": "#ffffff"}
     dark = {**{name: on_dark(colour) for name, colour in shared.items()}, "on": "#0c1216"}
     in_light, in_dark = (

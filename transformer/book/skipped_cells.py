@@ -15,13 +15,18 @@ HINT = (
 
 def explain_unknown_names() -> None:
     """Let IPython print a hint below the traceback of a name that is not defined."""
+    shell = running_shell()
+    if shell is not None:
+        shell.set_custom_exc((NameError,), _show_with_hint)
+
+
+def running_shell() -> Any:
+    """Return IPython's shell where it runs this code, as in a notebook; else None."""
     try:
         from IPython import get_ipython
     except ImportError:
-        return
-    shell = get_ipython()
-    if shell is not None:
-        shell.set_custom_exc((NameError,), _show_with_hint)
+        return None
+    return get_ipython()
 
 
 def _show_with_hint(

@@ -11,7 +11,8 @@ from transformer.cli.frame import app, require_free
 @app.command()
 def average(
     source: Annotated[
-        list[Path], typer.Argument(metavar="PATH", help="Folder of a run, or weight files.")
+        list[str],
+        typer.Argument(metavar="MODEL", help="Folder of a run; or weight files or models."),
     ],
     output: Annotated[
         Path | None,
@@ -28,7 +29,8 @@ def average(
 ) -> None:
     """Average checkpoints into one model.
 
-    Takes the last checkpoints of a run, or the named files. The result is a folder for --model.
+    Takes the last checkpoints of a run, or the models named. The result is a folder that --model
+    accepts.
 
     \b
     Examples:
@@ -36,14 +38,15 @@ def average(
       transformer average runs/smoke/checkpoints/step-000000{20,40}.safetensors -o averaged
     """
     from transformer.recipes.averaging import average_model, last_checkpoints
-    from transformer.training.checkpoint import save_pretrained
 
-    checkpoints = source
-    if len(source) == 1 and not source[0].is_file():
-        checkpoints = last_checkpoints(source[0], last)
-        output = output or source[0] / f"average-{last}"
+    names: list[str] = source
+    if len(source) == 1 and (Path(source[0]) / "checkpoints").is_dir():
+        names = [str(path) for path in last_checkpoints(source[0], last)]
+        output = output or Path(source[0]) / f"average-{last}"
+    if output is None and len(source) == 1 and not Path(source[0]).exists():
+        raise FileNotFoundError(f"{source[0]} does not exist; MODEL must be the folder of a run")
     if output is None:
-        raise ValueError("--output must name a folder if checkpoints are given as files")
+        raise ValueError("--output must name a folder unless MODEL is the folder of a run")
     require_free(output)
-    save_pretrained(*average_model(checkpoints), output, half)
-    typer.echo(f"{output}: the mean of {', '.join(path.stem for path in checkpoints)}")
+    average_model(names).save_pretrained(output, half)
+    typer.echo(f"{output}: the mean of {', '.join(Path(name).stem for name in names)}")

@@ -25,9 +25,9 @@ def export(
 ) -> None:
     """Export a model for use with another program.
 
-    ctranslate2: for serving; int8 is smaller and faster at a small loss in quality. marian: for
-    MarianMTModel of Hugging Face. onnx, torch: encoder and decoder step as graphs without Python,
-    compared with the model before the folder appears. ctranslate2 and onnx need the packages of
+    ctranslate2: for serving; int8 is smaller and faster, at a small loss in quality. marian: for
+    MarianMTModel of Hugging Face. onnx, torch: the encoder and the decoder step as graphs, checked
+    against the model before the folder appears. ctranslate2 and onnx need the packages of
     transformer-book[export].
 
     \b

@@ -1,30 +1,51 @@
 """The frame of the command: errors, exit codes, and options that several commands share."""
 
 import io
+import logging
 import os
 import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from transformer import __version__
 
-# Errors of bad input or of this machine; by name if importing the class would import torch.
-EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError)
+if TYPE_CHECKING:  # it imports torch
+    from transformer.inference.decoding import SearchOptions
+
+# Errors caused by bad input or by this machine; by name if importing the class would import torch.
+EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, MemoryError)
 EXPECTED_NAMES = ("NonFiniteLossError", "OutOfMemoryError")
+
+#: Most hypotheses, batch size times beam size, that are searched at once.
+MOST_HYPOTHESES = 16_384
 
 
 class OneLineErrors(TyperGroup):
     """Turn errors into one line and an exit code; ``--debug`` keeps the traceback."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options before the name of a command; without any word, show the help."""
+        given = [*args]
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if not given or not hasattr(error, "format_message"):
+                raise
+            _complain(_judge(error)[1])
+            raise typer.Exit(2) from None
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            code: int | None
             try:
                 result = super().invoke(ctx)
                 sys.stdout.flush()
@@ -37,12 +58,26 @@ class OneLineErrors(TyperGroup):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 code = 141
             except Exception as error:
-                known = isinstance(error, EXPECTED) or type(error).__name__ in EXPECTED_NAMES
-                if ctx.params.get("debug") or not known:
+                code, line = _judge(error)
+                if code is None or ctx.params.get("debug"):
                     raise
-                _complain(f"error: {_message(error)}")
-                code = 2
+                _complain(line)
         raise typer.Exit(code)
+
+
+def _judge(error: Exception) -> tuple[int | None, str]:
+    """Return exit code and message of an error; code None if the parser raised it to exit."""
+    name = type(error).__name__
+    if hasattr(error, "format_message"):  # of a command's syntax
+        return 2, f"error: {' '.join(error.format_message().split())}"
+    if isinstance(error, (typer.Exit, typer.Abort)):
+        return None, ""
+    if isinstance(error, EXPECTED) or name in EXPECTED_NAMES:
+        return 2, f"error: {_message(error)}"
+    if isinstance(error, RuntimeError) and "allocate memory" in str(error):
+        return 2, "error: not enough memory; choose a smaller batch or beam, or a smaller model"
+    report = "transformer --debug shows where; please report it"
+    return 1, f"internal error: {name}: {_message(error)} ({report})"
 
 
 app = typer.Typer(
@@ -57,8 +92,14 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command, as the entry point ``transformer`` does."""
+    # Spinning threads become very slow as soon as another program needs a core. OpenMP reads this
+    # when torch is imported; a value that the user has set stays.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     # SIGTERM unwinds the stack like Ctrl-C, so that temporary files are removed.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed, as by >&-
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (until the end)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -66,7 +107,10 @@ def main() -> None:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    _complain(f"warning: {_message(message)}")
+    from tqdm import tqdm
+
+    # Above a progress bar, if there is one.
+    tqdm.write(f"transformer: warning: {_message(message)}", file=sys.stderr)
 
 
 def _complain(text: str) -> None:
@@ -118,6 +162,12 @@ Penalty = Annotated[
     str, typer.Option(help="gnmt: ((5 + length) / 6)^alpha; fairseq: length^alpha.")
 ]
 BatchSize = Annotated[int, typer.Option(help="Sentences translated at once.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="CPU threads; fewer leave cores to others.", show_default="all cores"
+    ),
+]
 Device = Annotated[
     str | None, typer.Option(help="cpu, cuda, cuda:1, mps.", show_default="a GPU if there is one")
 ]
@@ -140,6 +190,76 @@ def file_pair(name: str, source: Path | None, target: Path | None) -> tuple[Path
     if (source is None) != (target is None):
         raise ValueError(f"--{name}source-file and --{name}target-file must be given together")
     return None if source is None or target is None else (source, target)
+
+
+class _LogHandler(logging.StreamHandler[Any]):
+    """Print log lines; a closed pipe ends the command, as it does for its other output."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (a name of logging)
+        error = sys.exc_info()[1]
+        if isinstance(error, BrokenPipeError):
+            raise error
+        super().handleError(record)
+
+
+@contextmanager
+def printed_log(stream: Any) -> Iterator[None]:
+    """Print what the library logs, within ``with printed_log(sys.stdout):``.
+
+    On a terminal, a progress bar replaces the log lines of training.
+    """
+    logger, training = logging.getLogger("transformer"), logging.getLogger("transformer.training")
+    handler = _LogHandler(stream)
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    if sys.stdout.isatty() and sys.stderr.isatty():
+        training.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+        training.setLevel(logging.NOTSET)
+
+
+def use_threads(count: int | None) -> None:
+    """Limit the threads of this process; None leaves PyTorch's choice.
+
+    Raises:
+        ValueError: if ``count`` is not between 1 and the number of cores.
+    """
+    if count is None:
+        return
+    cores = os.cpu_count() or 1
+    if not 1 <= count <= cores:
+        raise ValueError(f"--threads must be 1 to {cores}, the cores of this machine, got {count}")
+    os.environ["RAYON_NUM_THREADS"] = str(count)  # for the tokenizers library
+    import torch
+
+    torch.set_num_threads(count)
+
+
+def search_options(
+    beam_size: int, alpha: float, penalty: str, batch_size: int, n_best: int | None = None
+) -> "SearchOptions":
+    """Return search options; raise ValueError if they are out of range or take too much memory."""
+    from transformer.inference.decoding import SearchOptions
+
+    if batch_size < 1:
+        raise ValueError(f"--batch-size must be at least 1, got {batch_size}")
+    if beam_size * batch_size > MOST_HYPOTHESES:
+        raise ValueError(
+            f"--beam-size x --batch-size must be at most {MOST_HYPOTHESES:,} hypotheses at once, "
+            f"got {beam_size} x {batch_size} = {beam_size * batch_size:,}"
+        )
+    kind: Any = penalty  # SearchOptions refuses an unknown one
+    return SearchOptions(beam_size, alpha, kind, n_best=n_best)
+
+
+def require_output() -> None:
+    """Raise OSError if standard output is closed."""
+    if sys.__stdout__ is None:  # main() replaces sys.stdout only
+        raise OSError("standard output is closed; nothing would show the results")
 
 
 def require_free(folder: Path) -> None:

@@ -65,7 +65,7 @@ def info(
 
 def _installation() -> None:
     from transformer.inference.device import choose_device, device_label
-    from transformer.inference.pretrained import shipped_names
+    from transformer.model.pretrained import shipped_names
     from transformer.recipes.presets import PRESETS
     from transformer.recipes.record import LIBRARIES
 
@@ -94,7 +94,8 @@ def _size(config: Any) -> None:
 def _fields(settings: Any) -> None:
     """Print every field of a dataclass, with nested dataclasses as blocks."""
     inner = [f.name for f in fields(settings) if is_dataclass(getattr(settings, f.name))]
-    own = [f.name for f in fields(settings) if f.name not in inner]
+    # Weights to start from are an option of their own.
+    own = [f.name for f in fields(settings) if f.name not in (*inner, "init_from")]
     _table([(name, _as_set(getattr(settings, name))) for name in own])
     for name in inner:
         typer.echo(f"\n{name}:")

@@ -2,13 +2,18 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transformer.cli.frame import DataDir, File, app, file_pair
+from transformer.cli.frame import DataDir, File, Threads, app, file_pair, printed_log, use_threads
+
+if TYPE_CHECKING:  # they import torch
+    from transformer.recipes.presets import Preset
+    from transformer.recipes.translation import TranslationRun
 
 
 @app.command()
@@ -21,12 +26,18 @@ def train(
             "-o",
             metavar="DIR",
             show_default="runs/PRESET",
-            help="Folder of the run; a run that stopped there resumes.",
+            help="Folder of the run; an unfinished run in it resumes.",
         ),  # fmt: skip
     ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="FIELD=VALUE", help="Change a field; repeatable."),
+    ] = None,
+    init_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="Fine-tune this model: a shipped one, a path, or a Hub id."
+        ),
     ] = None,
     data_dir: DataDir = None,
     source_file: File = None,
@@ -35,33 +46,37 @@ def train(
     valid_target_file: File = None,
     test_source_file: File = None,
     test_target_file: File = None,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also write TensorBoard curves.")
-    ] = False,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Also log to tensorboard, wandb, ...; repeatable."),
+    ] = None,
+    threads: Threads = None,
 ) -> None:
     """Train a model with a preset and evaluate it.
 
-    The training text is the preset's corpus, or two files of yours whose lines are translations of
-    each other. Before it starts, and before a large download, the command prints the disk space,
-    memory and time that the run needs. Ctrl-C saves and stops; the same command resumes. The model
-    is written to DIR/model, the record of the run to DIR/run.json.
+    The training text is the preset's corpus, or two files of your own whose lines are translations
+    of each other. Without validation files, some of these lines are held out. Before a large
+    download, and again before training, the command prints the disk space, memory and time that the
+    run needs. Ctrl-C saves and stops; the same command resumes. The model is written to DIR/model,
+    and the record of the run to DIR/run.json.
 
     \b
     Examples:
       transformer train smoke
       transformer train tatoeba-small --set d_model=128 --set max_steps=2000
       transformer train tatoeba-small --source-file text.en --target-file text.de -o runs/mine
+      transformer train tatoeba-small --init-from tatoeba-en-de --set max_steps=500 \\
+          --source-file text.en --target-file text.de -o runs/fine-tuned
       transformer train wmt14-base --set precision=fp16
-      accelerate launch -m transformer.cli train wmt14-base
+      torchrun --nproc-per-node 8 -m transformer.cli train wmt14-base
     """
     from transformer.data.corpora import corpus_from_files
-    from transformer.recipes.estimate import LARGE_CORPORA, preview
     from transformer.recipes.overrides import parse_changes
     from transformer.recipes.presets import get_preset
     from transformer.recipes.translation import TranslationRun
 
+    use_threads(threads)
     recipe = get_preset(preset)
-    recipe = recipe.with_changes(**parse_changes(recipe, changes or []))
     files = file_pair("", source_file, target_file)
     held_out = (
         file_pair("valid-", valid_source_file, valid_target_file),
@@ -69,45 +84,77 @@ def train(
     )
     if files is None and any(held_out):
         raise ValueError("files for validation or test need --source-file and --target-file")
+    if files is not None:
+        recipe = recipe.uncapped()
+    if init_from is not None:
+        recipe = recipe.starting_from(init_from)
+    asked = parse_changes(recipe, changes or [])
+    if files is not None and "corpus" in asked:
+        raise ValueError("give either files or --set corpus=..., not both")
+    recipe = recipe.with_changes(**asked)
     folder = output or Path("runs") / preset
-    if files is None and recipe.corpus in LARGE_CORPORA and not (folder / "state.pt").exists():
-        first = int(os.environ.get("RANK", 0)) == 0  # `accelerate launch` starts several processes
-        if first:
-            typer.echo("timing a step of this size to estimate what the run needs ...")
-        needs = preview(recipe, _at_hand(recipe.corpus, data_dir))
-        if first:
-            typer.echo("\n".join([*needs.lines(), *_without_gpu(needs.hours)]))
-    run = TranslationRun(
-        recipe,
-        folder,
-        data_dir,
-        corpus=None if files is None else corpus_from_files(files, *held_out),
-        tensorboard=tensorboard,
-    )
-    say: Callable[[str], None] = (
-        typer.echo if run.trainer.accelerator.is_main_process else lambda line: None
-    )
+    # `accelerate launch` starts several processes; only the first prints.
+    with printed_log(sys.stdout):
+        if files is None:
+            _announce(recipe, folder, data_dir)
+        corpus = None
+        if files is not None:
+            source, target = _language(files[0], "source"), _language(files[1], "target")
+            corpus = corpus_from_files(files, *held_out, source, target)
+        run = TranslationRun(recipe, folder, data_dir, corpus, track or ())
+        main = run.trainer.accelerator.is_main_process
+        if run.finished() is None:
+            _train_and_evaluate(run, typer.echo if main else lambda line: None)
+        elif main:
+            typer.echo(f"already finished, at step {run.trainer.step:,}; nothing left to do")
+    if main:
+        typer.echo(f"model: {folder / 'model'}, record: {folder / 'run.json'}")
+
+
+def _language(file: Path, side: str) -> str:
+    """Return the language at the end of a file's name, as in text.de or text.de.gz, or ``side``."""
+    suffix = Path(file.name.removesuffix(".gz")).suffix[1:]
+    return suffix if len(suffix) == 2 and suffix.isalpha() else side
+
+
+def _announce(recipe: "Preset", folder: Path, data_dir: Path | None) -> None:
+    """Before a large download, print what the run needs; raise OSError if the disk lacks space."""
+    from transformer.data.corpora.local import cache_directory
+    from transformer.recipes.estimate import LARGE_CORPORA, preview, require_disk
+
+    if recipe.corpus not in LARGE_CORPORA or (folder / "state.pt").exists():
+        return
+    first = int(os.environ.get("RANK", 0)) == 0  # `accelerate launch` starts several processes
+    if first:
+        typer.echo("timing a step of this size to estimate what the run needs ...")
+    needs = preview(recipe, _at_hand(recipe.corpus, data_dir))
+    if first:
+        typer.echo("\n".join([*needs.lines(), *_without_gpu(needs.hours)]))
+    require_disk({folder: needs.folder, cache_directory(): needs.download + needs.text})
+
+
+def _train_and_evaluate(run: "TranslationRun", say: Callable[[str], None]) -> None:
+    """Run to the end; raise typer.Exit if a signal stops the training."""
     say(run.describe())
     if not run.train():
         say(
-            f"stopped at step {run.trainer.step:,} of {recipe.training.max_steps:,}, all saved in "
-            f"{run.folder}; the same command resumes"
+            f"stopped at step {run.trainer.step:,} of {run.preset.training.max_steps:,}; all is "
+            f"saved in {run.folder}, and the same command resumes"
         )
         raise typer.Exit(128 + (run.trainer.stopped_by or signal.SIGINT))
     run.trainer.accelerator.end_training()
     if run.trainer.accelerator.is_main_process:
         run.finish(say)
-        say(f"model: {run.folder / 'model'}, record: {run.folder / 'run.json'}")
 
 
 def _without_gpu(hours: float | None) -> list[str]:
-    """Return a warning for a training of days on a CPU."""
+    """Return a warning if training would take days on a CPU."""
     from transformer.inference.device import choose_device
 
     if hours is None or hours < 24 or choose_device().type != "cpu":
         return []
     return [
-        "device: the CPU, because PyTorch sees no GPU. This preset needs a GPU; presets for a CPU "
+        "device: the CPU, because PyTorch finds no GPU. This preset needs a GPU; presets for a CPU "
         "are smoke, tatoeba-small and multi30k-tiny-cpu. Ctrl-C stops the run."
     ]
 

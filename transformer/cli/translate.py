@@ -3,8 +3,10 @@
 import os
 import stat
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,9 +20,17 @@ from transformer.cli.frame import (
     File,
     Model,
     Penalty,
+    Threads,
     app,
     file_pair,
+    printed_log,
+    require_output,
+    search_options,
+    use_threads,
 )
+
+if TYPE_CHECKING:  # it imports torch
+    from transformer.inference.translator import Translation
 
 
 @app.command()
@@ -29,44 +39,138 @@ def translate(
         list[str] | None,
         typer.Argument(metavar="TEXT", show_default="standard input, one sentence per line"),
     ] = None,
+    input_file: Annotated[
+        str | None,
+        typer.Option("--input", "-i", metavar="FILE", help="UTF-8 text; - is standard input."),
+    ] = None,
+    output_file: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="New file for the translations."),
+    ] = None,
     model: Model = DEFAULT_MODEL,
     beam_size: BeamSize = 4,
     alpha: Alpha = 0.6,
     penalty: Penalty = "gnmt",
+    n_best: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Print N translations, each after its line number."),
+    ] = None,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Print log-probability / length penalty in front.")
+    ] = False,
+    split_sentences: Annotated[
+        bool, typer.Option("--split-sentences", help="Translate each sentence of a line alone.")
+    ] = False,
     batch_size: BatchSize = 64,
+    threads: Threads = None,
     device: Device = None,
 ) -> None:
-    """Translate sentences, or standard input.
+    """Translate sentences, a file, or standard input.
 
-    Every input line gives exactly one output line. Standard input is translated in portions of the
-    batch size; with --batch-size 1 every line is answered at once.
+    Every input line gives exactly one output line, unless --n-best asks for more. Standard input is
+    translated one batch at a time; with --batch-size 1 each line is translated as it arrives.
+    Columns are separated by tabs: line number (--n-best), score (--scores), translation. A sentence
+    in capitals is translated as if it were in lower case, and its translation printed in capitals.
 
     \b
     Examples:
       transformer translate "Where is the train station?"
-      transformer translate --model runs/smoke < text.en > text.de
+      transformer translate --input text.en --output text.de --model runs/smoke
+      transformer translate --n-best 3 --scores "It is getting late."
+      cat text.en | transformer translate > text.de
     """
+    options = search_options(beam_size, alpha, penalty, batch_size, n_best)
+    lines, name = _lines(text, input_file)
+    if output_file is not None and output_file.exists():
+        raise FileExistsError(f"{output_file} exists; choose another file")
+    if output_file is None:
+        require_output()
+    if split_sentences and n_best is not None:
+        raise ValueError("give either --split-sentences or --n-best, not both")
+    use_threads(threads)
     from transformer.inference.device import choose_device
-    from transformer.inference.stream import read_lines, translate_lines
+    from transformer.inference.sentences import import_sentencex
+    from transformer.inference.stream import translate_lines
     from transformer.inference.translator import Translator
+    from transformer.model.files import write_atomically
 
-    translator = Translator.from_pretrained(model, choose_device(device))
-    lines, at_once = text or read_lines(sys.stdin.buffer), batch_size
-    if not text and sys.stdin.isatty():
-        typer.echo("one sentence per line; Ctrl-D ends", err=True)
+    if split_sentences:
+        import_sentencex()
+    chosen = choose_device(device)
+    at_once = batch_size
+    if name == "a terminal":
+        typer.echo("one sentence per line; Ctrl-D to end", err=True)
         at_once = 1
-    elif not text and _is_file(sys.stdin):
+    elif name == "a file":
         at_once = 32 * batch_size  # sorting more lines by length reduces padding
-    options = dict(beam_size=beam_size, alpha=alpha, penalty=penalty, batch_size=batch_size)
-    for translation in translate_lines(translator, lines, at_once, **options):
-        typer.echo(translation)
+    with printed_log(sys.stderr):
+        translator = Translator.from_pretrained(model, device=chosen)
+    found = translate_lines(
+        translator,
+        lines,
+        at_once,
+        options=options,
+        batch_size=batch_size,
+        split_sentences=split_sentences,
+        return_scores=True,
+    )
+    rows = _rows(found, scores)
+    if output_file is None:
+        for row in rows:
+            typer.echo(row)
+    else:
+        write_atomically(output_file, lambda path: _write(path, rows))
 
 
-def _is_file(stream: Any) -> bool:
+def _lines(text: list[str] | None, input_file: str | None) -> tuple[Iterable[str], str]:
+    """Return the lines to translate, and "a terminal", "a file" or "a pipe"."""
+    from transformer.data.lines import iterate_lines
+    from transformer.inference.stream import read_lines
+
+    if text and input_file is not None:
+        raise ValueError("give either TEXT or --input, not both")
+    if text and len(text) == 1 and (text[0] == "-" or os.path.isfile(text[0])):
+        raise ValueError(
+            f"{text[0]!r} would be translated as text; for a file, use --input {text[0]}"
+        )
+    if text:
+        return text, "a pipe"
+    if input_file is not None and input_file != "-":
+        if input_file.endswith(".gz"):
+            return iterate_lines(input_file), "a file"
+        file = open(input_file, "rb")  # noqa: SIM115 (until the end)
+        return read_lines(file, input_file), "a file"
+    if sys.stdin is None:
+        raise OSError("standard input is closed; give TEXT or --input")
+    return read_lines(sys.stdin.buffer), _kind(sys.stdin)
+
+
+def _kind(stream: Any) -> str:
+    if stream.isatty():
+        return "a terminal"
     try:
-        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+        regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except OSError:
-        return False
+        regular = False
+    return "a file" if regular else "a pipe"
+
+
+def _rows(found: "Iterable[Translation | list[Translation]]", scores: bool) -> Iterator[str]:
+    """Turn the translations of each line into lines of the output."""
+    for number, best in enumerate(found, 1):
+        for translation in best if isinstance(best, list) else [best]:
+            cells = [str(number)] if isinstance(best, list) else []
+            if scores:
+                cells.append(f"{translation.score:.4f}")
+            yield "\t".join([*cells, " ".join(translation.text.splitlines())])
+
+
+def _write(path: Path, rows: Iterable[str]) -> None:
+    from tqdm import tqdm
+
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        for row in tqdm(rows, unit=" lines", disable=None):
+            file.write(f"{row}\n")
 
 
 @app.command()
@@ -77,7 +181,7 @@ def evaluate(
     ] = None,
     split: Annotated[str, typer.Option(help="Part of the corpus.")] = "test",
     text: Annotated[
-        str, typer.Option(help="moses-lowercase for models of lower-cased Moses tokens.")
+        str, typer.Option(help="moses-lowercase for models trained on lower-cased Moses tokens.")
     ] = "plain",
     source_file: File = None,
     target_file: File = None,
@@ -85,6 +189,7 @@ def evaluate(
     alpha: Alpha = 0.6,
     penalty: Penalty = "gnmt",
     batch_size: BatchSize = 64,
+    threads: Threads = None,
     device: Device = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -97,31 +202,38 @@ def evaluate(
       transformer evaluate --model runs/smoke --corpus tatoeba-en-de --split test
       transformer evaluate --source-file test.en --target-file test.de --beam-size 1
     """
-    from transformer.data.corpora import load_corpus, load_parallel_files
-    from transformer.data.moses import in_form
-    from transformer.inference.device import choose_device
-    from transformer.inference.translator import Translator
-    from transformer.recipes.translation import evaluate as scores_of
-
     files = file_pair("", source_file, target_file)
     if files is not None and corpus is not None:
         raise ValueError("give either --corpus or files, not both")
     if files is not None and text != "plain":
         raise ValueError("--text needs --corpus, whose languages are known")
-    translator = Translator.from_pretrained(model, choose_device(device))
+    options = search_options(beam_size, alpha, penalty, batch_size)
+    require_output()
+    use_threads(threads)
+    from transformer.data.corpora import load_corpus, load_parallel_files
+    from transformer.data.moses import in_form
+    from transformer.inference.device import choose_device
+    from transformer.inference.translator import Translator
+    from transformer.model.pretrained import locate
+    from transformer.recipes.translation import evaluate as scores_of
+
+    chosen = choose_device(device)
+    locate(model)  # report a missing model before reading the text
     if files is not None:
         name, pairs = str(files[0]), load_parallel_files(*files)
     else:
-        found = load_corpus(corpus or DEFAULT_MODEL, data_dir)
+        found = load_corpus(DEFAULT_MODEL if corpus is None else corpus, data_dir)
         if split not in found.splits:
             raise ValueError(f"split must be one of {', '.join(found.splits)}, got {split!r}")
         # Do not convert the training text, which is not scored.
         found = replace(found, splits={split: found.splits[split]})
         name, pairs = f"{found.name} {split}", in_form(found, text).splits[split]
-    search = f"beam {beam_size}, alpha {alpha} ({penalty})"
-    typer.echo(f"{model} on {name}: {len(pairs):,} pairs, {search}")
+    with printed_log(sys.stderr):
+        translator = Translator.from_pretrained(model, device=chosen)
+    typer.echo(
+        f"{model} on {name}: {len(pairs):,} pairs, beam {beam_size}, alpha {alpha} ({penalty})"
+    )
     shown = sys.stderr.isatty()
-    options = beam_size, alpha, batch_size, shown
-    kinds: dict[str, Any] = dict(text=text, penalty=penalty)
-    for score in scores_of(translator, pairs, *options, **kinds):
+    kinds: dict[str, Any] = dict(batch_size=batch_size, progress=shown, text=text)
+    for score in scores_of(translator, pairs, options, **kinds):
         typer.echo(str(score))

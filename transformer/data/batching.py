@@ -112,14 +112,21 @@ def ids_checksum(
     return start
 
 
-def encode_pairs(tokenizer: TokenizerLike, split: Split) -> EncodedPairs:
+def encode_pairs(
+    tokenizer: TokenizerLike, split: Split, target_tokenizer: TokenizerLike | None = None
+) -> EncodedPairs:
     """Encode a split; every sentence ends with ``<eos>``.
 
     The ids are held in memory; :func:`~transformer.data.token_cache.cached_pairs` keeps them on
     disk.
+
+    Args:
+        tokenizer: Of both languages.
+        split: The pairs.
+        target_tokenizer: That of the target language; None if both share ``tokenizer``.
     """
     nothing = np.empty(0, np.int32), np.zeros(1, np.int64)
-    chunks = [(nothing, nothing), *encoded_chunks(tokenizer, split)]
+    chunks = [(nothing, nothing), *encoded_chunks(tokenizer, split, target_tokenizer)]
     source, target = (
         Sentences(*map(np.concatenate, zip(*side, strict=True)))
         for side in zip(*chunks, strict=True)
@@ -131,7 +138,9 @@ def encode_pairs(tokenizer: TokenizerLike, split: Split) -> EncodedPairs:
 Ends = tuple[Int32[np.ndarray, " tokens"], Int64[np.ndarray, " rows"]]
 
 
-def encoded_chunks(tokenizer: TokenizerLike, split: Split) -> Iterator[tuple[Ends, Ends]]:
+def encoded_chunks(
+    tokenizer: TokenizerLike, split: Split, target_tokenizer: TokenizerLike | None = None
+) -> Iterator[tuple[Ends, Ends]]:
     """Encode a split in chunks of pairs.
 
     Yields:
@@ -142,7 +151,8 @@ def encoded_chunks(tokenizer: TokenizerLike, split: Split) -> Iterator[tuple[End
     while chunk := list(islice(pairs, _CHUNK)):
         sides = []
         for i, texts in enumerate(zip(*chunk, strict=True)):
-            encoded = tokenizer.encode_batch(texts)
+            side = tokenizer if i == 0 else target_tokenizer or tokenizer
+            encoded = side.encode_batch(texts)
             ends = totals[i] + np.cumsum([len(row) + 1 for row in encoded], dtype=np.int64)
             totals[i] = int(ends[-1])
             end = [tokenizer.eos_id]

@@ -7,7 +7,7 @@ translates line n of the other. Either may be compressed with gzip.
 import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -108,6 +108,8 @@ class Corpus:
         target_language: Language code of the target.
         licence: Licence and attribution, in words.
         splits: The splits by name. ``train``, ``validation`` and ``test`` are attributes, too.
+        files: The source file and the target file of each split that was read from the user's own
+            files.
 
     Paper: section 5.1
     """
@@ -117,6 +119,7 @@ class Corpus:
     target_language: str
     licence: str
     splits: dict[str, Split]
+    files: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def train(self) -> Split:

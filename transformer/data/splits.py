@@ -6,7 +6,7 @@ pairs that share a sentence, directly or through other pairs, form a component, 
 belongs to one split.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from itertools import groupby
 
@@ -45,17 +45,17 @@ def split_by_component(
 ) -> dict[str, Split]:
     """Split pairs so that no sentence of one split occurs on the same side of another.
 
-    Components are shuffled. The first form the test split, the next the validation split, the
-    rest the training split. Components are not divided, so a split may be slightly larger than
-    requested. A component larger than a whole split stays in training: in subtitles, for example,
-    "Yes." connects a large part of the corpus.
+    Components are shuffled. The first ones form the test split, the next ones the validation
+    split, and the rest the training split. Components are not divided, so a split may be slightly
+    larger than requested. A component larger than a whole split stays in training: in subtitles,
+    for example, "Yes." connects a large part of the corpus.
 
     Args:
         pairs: All pairs.
         validation_size: Minimum number of validation pairs, at least 1.
         test_size: Minimum number of test pairs, 0 for no test split.
-        seed: Of the shuffle, which sorts by a hash of the text: the same on every machine and with
-            every version of Python and its libraries.
+        seed: Seed of the shuffle, which sorts by a hash of the text: the result is the same on
+            every machine and with every version of Python and its libraries.
         keep_out: A further test set. Pairs that share a source or a target sentence with it are in
             neither training nor validation.
 
@@ -106,3 +106,53 @@ def _take_components(order: list[int], label: list[int], size: int) -> tuple[lis
         fits = len(taken) < size and len(component) <= size
         (taken if fits else left).extend(component)
     return taken, left
+
+
+def find_leaks(splits: Mapping[str, Split]) -> list[str]:
+    """Describe overlaps and copies that would make scores meaningless, one line per finding.
+
+    Counts the sentences of a split that occur verbatim on the same side of another split, and the
+    pairs whose two sides are equal, if they are more than 1 % of a split. The training text is read
+    once and may be larger than the memory.
+
+    Args:
+        splits: Splits by name; ``train`` is the training text.
+    """
+    held_out = {name: split for name, split in splits.items() if name != "train"}
+    sentences = {name: (set(split.source), set(split.target)) for name, split in held_out.items()}
+    sizes = {name: len(split) for name, split in held_out.items()}
+    equal = {name: sum(a == b for a, b in split) for name, split in held_out.items()}
+
+    # Of the training text, only the sentences that are held out as well are kept.
+    all_sources: set[str] = set().union(*(sources for sources, _ in sentences.values()))
+    all_targets: set[str] = set().union(*(targets for _, targets in sentences.values()))
+    sources_of_train, targets_of_train = sentences["train"] = (set(), set())
+    sizes["train"] = equal["train"] = 0
+    for source, target in splits["train"]:
+        sizes["train"] += 1
+        if source == target:
+            equal["train"] += 1
+        if source in all_sources:
+            sources_of_train.add(source)
+        if target in all_targets:
+            targets_of_train.add(target)
+
+    lines = []
+    names = ["train", *held_out]
+    for name, other in [(name, other) for i, name in enumerate(names) for other in names[:i]]:
+        sides = (held_out[name].source, held_out[name].target)
+        sources, targets = (
+            sum(text in there for text in side)
+            for side, there in zip(sides, sentences[other], strict=True)
+        )
+        if sources or targets:
+            lines.append(
+                f"{name}: {sources:,} source and {targets:,} target sentences of {sizes[name]:,} "
+                f"pairs are in {other} as well"
+            )
+    for name in names:
+        if equal[name] > 0.01 * sizes[name]:
+            lines.append(
+                f"{name}: source and target are equal in {equal[name]:,} of {sizes[name]:,} pairs"
+            )
+    return lines

@@ -3,6 +3,9 @@
 The pieces are built from bytes, so there is no unknown token, and decoding returns exactly the
 encoded text, spaces included. Nothing is lower-cased or otherwise normalised.
 
+The files are saved in Hugging Face's format, so ``AutoTokenizer.from_pretrained(folder)`` of
+`transformers` gives the same ids, with ``<eos>`` at the end of each text.
+
 Paper: section 5.1
 """
 
@@ -10,17 +13,19 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Unpack, runtime_checkable
 
 # If unset, the library prints a warning when a process that has encoded text forks.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
 import tokenizers  # noqa: E402  (reads the variable above)
-from tokenizers import decoders, models, pre_tokenizers, trainers  # noqa: E402
+from tokenizers import decoders, models, pre_tokenizers, processors, trainers  # noqa: E402
 
-from transformer.model.files import write_atomically  # noqa: E402
+from transformer.model.files import require_unchanged, write_atomically, write_json  # noqa: E402
+from transformer.model.pretrained import HubOptions, locate  # noqa: E402
 
 PAD, BOS, EOS = SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
+TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 
 # The library writes every byte as one printable character.
 _ALPHABET = pre_tokenizers.ByteLevel.alphabet()
@@ -57,6 +62,8 @@ class Tokenizer:
             raise ValueError("backend must be a byte-level BPE tokenizer, its decoder is not")
         # Text is data: "<eos>" inside a sentence must not end it.
         backend.encode_special_tokens = True
+        # For other programs that read the file; encode() leaves <eos> out.
+        backend.post_processor = _untrained().post_processor
         self._backend = backend
 
     @classmethod
@@ -96,6 +103,43 @@ class Tokenizer:
         return cls(backend)
 
     @classmethod
+    def from_pretrained(
+        cls, name_or_path: Path | str, **options: Unpack[HubOptions]
+    ) -> "Tokenizer":
+        """Load the tokenizer of a trained model.
+
+        Args:
+            name_or_path: A shipped name ("tatoeba-en-de"), a folder, or a Hub id ("owner/name").
+            options: Options of a download from the Hub, such as ``revision``.
+
+        Raises:
+            FileNotFoundError: If there is no such model, or the Hub cannot be reached.
+            ValueError: If the tokenizer is damaged or of another kind.
+        """
+        folder = locate(name_or_path, **options).folder
+        require_unchanged(folder, TOKENIZER)
+        return cls.load(folder / TOKENIZER)
+
+    def save_pretrained(self, folder: Path | str, model_max_length: int | None = None) -> list[str]:
+        """Write the files that :func:`load_tokenizers` and Hugging Face's ``AutoTokenizer`` read.
+
+        ``AutoTokenizer`` gives the ids of :meth:`encode`, with ``<eos>`` at the end of each text.
+
+        Args:
+            folder: Made if it does not exist; files of these names are replaced.
+            model_max_length: Most tokens that the model takes, ``<eos>`` included; None if unknown.
+
+        Returns:
+            The names of the files.
+
+        Raises:
+            OSError: If a file cannot be written.
+        """
+        self.save(Path(folder) / TOKENIZER)
+        write_json(Path(folder) / TOKENIZER_CONFIG, hugging_face_config(EOS, model_max_length))
+        return [TOKENIZER, TOKENIZER_CONFIG]
+
+    @classmethod
     def load(cls, path: Path | str) -> "Tokenizer":
         """Load a tokenizer that :meth:`save` wrote.
 
@@ -127,8 +171,13 @@ class Tokenizer:
         """Number of tokens, special ones included."""
         return self._backend.get_vocab_size()
 
+    def __len__(self) -> int:
+        return self.vocab_size
+
     def encode(self, text: str) -> list[int]:
         """Return the token ids of one text, in [3, vocab_size): no special tokens.
+
+        ``tokenizer(text)`` does the same.
 
         Raises:
             ValueError: If the text contains half a surrogate pair, which is not valid Unicode.
@@ -136,6 +185,8 @@ class Tokenizer:
         Paper: section 5.1
         """
         return self.encode_batch([text])[0]
+
+    __call__ = encode
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of each text as :meth:`encode` does, using all threads."""
@@ -145,7 +196,8 @@ class Tokenizer:
         except UnicodeEncodeError as error:
             found = error.object[error.start]
             raise ValueError(f"texts must be valid Unicode, got {found!r}") from None
-        return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
+        encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of token ids, without special tokens and ids outside the vocabulary.
@@ -186,7 +238,33 @@ def _untrained() -> tokenizers.Tokenizer:
     # Text is first split at spaces and punctuation, so no merge can spell "<pad>".
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
+    backend.post_processor = processors.TemplateProcessing(
+        f"$A {EOS}", f"$A {EOS} $B:1 {EOS}:1", [(EOS, Tokenizer.eos_id)]
+    )
     return backend
+
+
+def hugging_face_config(eos: str, model_max_length: int | None) -> dict[str, Any]:
+    """Return what ``tokenizer_config.json`` holds for Hugging Face's ``AutoTokenizer``.
+
+    Args:
+        eos: The token at the end of each text.
+        model_max_length: Most tokens that the model takes; None if unknown.
+    """
+    settings: dict[str, Any] = dict(
+        tokenizer_class="PreTrainedTokenizerFast",
+        pad_token=PAD,
+        bos_token=BOS,
+        eos_token=eos,
+        padding_side="right",
+        split_special_tokens=True,  # text is data
+        clean_up_tokenization_spaces=False,
+        # No type ids: the models do not take them.
+        model_input_names=["input_ids", "attention_mask"],
+    )
+    return (
+        settings if model_max_length is None else settings | {"model_max_length": model_max_length}
+    )
 
 
 def _require_ours(file: Any) -> None:
@@ -200,6 +278,8 @@ def _require_ours(file: Any) -> None:
         if not isinstance(theirs, dict):
             raise ValueError("it must hold objects with a tokenizer's options")
         for name in (options | theirs).keys() - {"model", "added_tokens", "vocab", "merges"}:
+            if name == "post_processor" and theirs.get(name) is None:
+                continue  # a file of an earlier version of this package
             # Versions of the library differ in the options that they write.
             if theirs.get(name, options.get(name)) != options.get(name):
                 raise ValueError(f"{name} must be {options.get(name)}, got {theirs[name]!r:.60}")
@@ -231,3 +311,66 @@ class TokenizerLike(Protocol):
     def decode(self, ids: Sequence[int]) -> str: ...
     def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]: ...
     def tokens(self, ids: Sequence[int]) -> list[str]: ...
+
+
+def save_tokenizers(
+    source: TokenizerLike,
+    target: TokenizerLike,
+    folder: Path | str,
+    model_max_length: int | None = None,
+) -> list[str]:
+    """Write the tokenizers of a model for :func:`load_tokenizers`.
+
+    Args:
+        source: A :class:`Tokenizer`, or a
+            :class:`~transformer.data.sentencepiece.SentencePieceTokenizer`.
+        target: The same object if both languages share it.
+        folder: Made if it does not exist; files of these names are replaced.
+        model_max_length: Most tokens that the model takes, ``eos_id`` included; None if unknown.
+
+    Returns:
+        The names of the files.
+
+    Raises:
+        ValueError: If the tokenizers are of another kind, or two separate byte-pair encodings.
+        OSError: If a file cannot be written.
+    """
+    from transformer.data.sentencepiece import SentencePieceTokenizer
+
+    if isinstance(source, Tokenizer) and target is source:
+        return source.save_pretrained(folder, model_max_length)
+    if isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer):
+        return source.save_pretrained(folder, model_max_length, target)
+    raise ValueError(
+        f"tokenizers must be one joint Tokenizer or two of SentencePiece, "
+        f"got {type(source).__name__} and {'another ' * (source is not target)}"
+        f"{type(target).__name__}"
+    )
+
+
+def load_tokenizers(folder: Path | str) -> tuple[TokenizerLike, TokenizerLike]:
+    """Load the tokenizers of source and target from the folder of a model.
+
+    Args:
+        folder: It holds ``tokenizer.json`` for both languages, or ``source.spm``, ``target.spm``
+            and ``vocab.json``. Checksums in the folder are compared.
+
+    Returns:
+        The tokenizer of the source and that of the target, the same object if they share it.
+
+    Raises:
+        FileNotFoundError: If there are no such files.
+        ValueError: If a file is damaged.
+        ModuleNotFoundError: If `sentencepiece` is needed and not installed.
+    """
+    from transformer.data.sentencepiece import SOURCE_PIECES, SentencePieceTokenizer
+
+    folder = Path(folder)
+    if not (folder / TOKENIZER).is_file() and (folder / SOURCE_PIECES).is_file():
+        return SentencePieceTokenizer.load_pair(folder)
+    if not (folder / TOKENIZER).is_file():
+        raise FileNotFoundError(f"{str(folder)!r} has no tokenizer: {TOKENIZER} missing")
+    names = TOKENIZER, TOKENIZER_CONFIG  # older folders have only the first
+    require_unchanged(folder, *(name for name in names if (folder / name).is_file()))
+    joint = Tokenizer.load(folder / TOKENIZER)
+    return joint, joint

@@ -21,7 +21,7 @@ from transformer.model.layers import (
     PositionwiseFeedForward,
     Residual,
 )
-from transformer.model.transformer import Transformer
+from transformer.model.transformer import Transformer, require_ids
 
 # Gathering and scattering cost a few hundredths of a step. Above this share of real positions
 # they cost more than they save.
@@ -145,6 +145,7 @@ class PackedTransformer(Transformer):
 
         Paper: section 3.1, Encoder
         """
+        require_ids("source", source)
         packing = self._packing(source)
         if packing.rows is None:
             return super().encode(source)
@@ -164,6 +165,7 @@ class PackedTransformer(Transformer):
 
         Paper: section 3.1, Decoder
         """
+        require_ids("target", target, rows=len(source))
         queries, keys = self._packing(target), self._packing(source)
         if queries.rows is None and keys.rows is None:
             return super().decoder_states(target, memory, source)

@@ -1,9 +1,11 @@
 """Translate text line by line as it arrives, for use in a pipe."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, Unpack
 
-from transformer.inference.translator import Translator
+from transformer.inference.decoding import SearchOptions
+from transformer.inference.translator import TranslateKeywords, Translation, Translator
 
 #: Longest accepted line, in bytes, far beyond the sentences that a model takes.
 LONGEST_LINE = 1 << 26
@@ -34,16 +36,32 @@ def read_lines(file: Any, name: str = "standard input") -> Iterator[str]:
             ) from None
 
 
+class LineKeywords(TranslateKeywords, total=False):
+    """The options of :meth:`~transformer.inference.translator.Translator.translate`."""
+
+    n_best: int | None
+    return_scores: bool
+
+
 def translate_lines(
-    translator: Translator, lines: Iterable[str], at_once: int = 64, **options: Any
-) -> Iterator[str]:
-    """Translate lines in portions and yield exactly one line per input line.
+    translator: Translator,
+    lines: Iterable[str],
+    at_once: int = 64,
+    options: SearchOptions | None = None,
+    **keywords: Unpack[LineKeywords],
+) -> Iterator[Any]:
+    """Translate lines in portions and yield exactly one result per input line.
 
     Args:
         translator: the model and its tokenizer.
         lines: sentences; a blank one gives an empty line.
         at_once: number of lines to collect before they are translated, at least 1.
-        options: of :meth:`~transformer.inference.translator.Translator.translate`.
+        options: of the search.
+        keywords: of :meth:`~transformer.inference.translator.Translator.translate`.
+
+    Yields:
+        What ``translate`` gives for a line: its text; with ``return_scores`` a ``Translation``;
+        with ``n_best`` a list of these. No text holds the end of a line.
 
     Raises:
         ValueError: if a line is longer than the model takes or cannot be read, after those before
@@ -51,24 +69,30 @@ def translate_lines(
     """
     if at_once < 1:
         raise ValueError(f"at_once must be at least 1, got {at_once}")
+    split, case = keywords.get("split_sentences", False), keywords.get("sentence_case", True)
+
+    def translated(portion: list[str]) -> Iterator[Any]:
+        for found in translator.translate(portion, options=options, **keywords):
+            yield _one_line(found)
+
     portion: list[str] = []
     try:
         for number, line in enumerate(lines, 1):
-            translator.require_translatable(line, f"line {number}")
+            translator.require_translatable(line, f"line {number}", split, case)
             portion.append(line)
             if len(portion) == at_once:
                 ready, portion = portion, []
-                yield from _translated(translator, ready, options)
+                yield from translated(ready)
     except ValueError:
-        yield from _translated(translator, portion, options)
+        yield from translated(portion)
         raise
-    yield from _translated(translator, portion, options)
+    yield from translated(portion)
 
 
-def _translated(
-    translator: Translator, portion: list[str], options: dict[str, Any]
-) -> Iterator[str]:
-    for translation in translator.translate(portion, **options):
-        # A model may produce any character. Remove every line end that str.splitlines recognises,
-        # such as a carriage return or U+2028.
-        yield " ".join(translation.splitlines())
+def _one_line(found: Any) -> Any:
+    """Remove every line end that str.splitlines recognises, such as a carriage return or U+2028."""
+    if isinstance(found, list):
+        return [_one_line(each) for each in found]
+    if isinstance(found, Translation):
+        return replace(found, text=_one_line(found.text))
+    return " ".join(found.splitlines())  # a model may produce any character

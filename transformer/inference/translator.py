@@ -3,29 +3,35 @@
 Paper: section 6.1
 """
 
-import contextlib
-import io
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from safetensors import SafetensorError
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from tqdm.auto import tqdm
 
 from transformer.data.progress import in_live_notebook
-from transformer.data.tokenizer import Tokenizer, TokenizerLike
+from transformer.data.tokenizer import TokenizerLike, load_tokenizers, save_tokenizers
 from transformer.fast import enable
-from transformer.inference.decoding import LengthPenalty, beam_search
-from transformer.inference.pretrained import locate_pretrained
+from transformer.inference.decoding import SearchKeywords, SearchOptions, beam_search
+from transformer.inference.device import choose_device
+from transformer.inference.model_card import model_card, source_language, with_address
+from transformer.inference.sentences import (
+    import_sentencex,
+    in_capitals,
+    split_into_sentences,
+    to_sentence_case,
+)
 from transformer.inference.stepwise import evaluation_mode
 from transformer.model.base import TranslationModel
-from transformer.model.files import require_unchanged
+from transformer.model.hub import upload, write_folder
+from transformer.model.pretrained import CARD, HubOptions, locate, require_known
 from transformer.model.transformer import Transformer
 
 
@@ -56,6 +62,37 @@ class AttentionWeights:
     cross: Float[np.ndarray, "decoder_layers H T S"]
 
 
+@dataclass(frozen=True)
+class Translation:
+    """A translation with its scores.
+
+    For a text with several sentences (``split_sentences``), the numbers are sums over its
+    sentences; use them to compare translations of the same text.
+
+    Args:
+        text: the translation.
+        score: log_probability / length penalty, the number by which the search ranks.
+        log_probability: natural logarithm of the model's probability of the translation.
+        finished: False if a sentence reached the maximum length before its end.
+        tokens: ids of its tokens, without BOS and EOS.
+    """
+
+    text: str
+    score: float = 0.0
+    log_probability: float = 0.0
+    finished: bool = True
+    tokens: list[int] = field(default_factory=list)
+
+
+class TranslateKeywords(SearchKeywords, total=False):
+    """The options of :meth:`Translator.translate` that do not change the type of its result."""
+
+    batch_size: int
+    progress: bool
+    split_sentences: bool | str
+    sentence_case: bool
+
+
 class Translator:
     """A model and its tokenizer, ready to translate text.
 
@@ -65,7 +102,7 @@ class Translator:
         tokenizer: the tokenizer of the model's training.
         device: where to move the model; None to leave it where it is.
         target_tokenizer: that of the target language; None if both languages share ``tokenizer``.
-        fast: on a CPU, run the model with the classes of :mod:`transformer.fast`.
+        fast: on a CPU, run the model with the faster classes of :mod:`transformer.fast`.
 
     Raises:
         ValueError: if a tokenizer does not fit the model.
@@ -96,135 +133,378 @@ class Translator:
                         f"tokenizer has {name} {getattr(side, name)}, "
                         f"the model {getattr(config, name)}"
                     )
-        self.model = model if device is None else model.to(device)
-        if fast and next(model.parameters()).device.type == "cpu":
-            enable(model)
+        self.card = None
+        self.model, self._fast = model, fast
+        if device is not None:
+            self.to(device)
+        self._speed_up()
 
     @classmethod
     def from_pretrained(
-        cls, name_or_path: str | Path, device: torch.device | str | None = None
+        cls,
+        name_or_path: str | Path,
+        device: torch.device | str | None = None,
+        **options: Unpack[HubOptions],
     ) -> "Translator":
         """Load a trained model with its tokenizer.
 
         Args:
-            name_or_path: a shipped name ("tatoeba-en-de"), a folder, or a Hub id ("owner/name").
+            name_or_path: a shipped name ("tatoeba-en-de"), a folder of a model or of a training
+                run, a weight file ("run/checkpoints/best.safetensors"), or a Hub id
+                ("owner/name"); see :func:`~transformer.model.pretrained.locate`.
             device: where to put the model; None for the CPU.
+            options: for a download from the Hub, such as ``revision``; see
+                :class:`~transformer.model.pretrained.HubOptions`.
 
         Raises:
             FileNotFoundError: if there is no such model, or the Hub cannot be reached.
             ValueError: if a file is damaged, or the weights do not fit the configuration.
+            TypeError: if an option is unknown.
         """
-        folder = locate_pretrained(name_or_path)
+        require_known(options, "device")
+        location = locate(name_or_path, **options)
+        source, target = load_tokenizers(location.folder)
         try:
-            with contextlib.redirect_stdout(io.StringIO()):  # silence the Hub's mixin
-                model = Transformer.from_pretrained(str(folder))
-        except (SafetensorError, TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise ValueError(f"the model in {str(folder)!r} does not load: {reason}") from None
-        require_unchanged(folder, "tokenizer.json")
-        return cls(model, Tokenizer.load(folder / "tokenizer.json"), device)
+            model = Transformer.load(location)
+        except ValueError as error:
+            raise ValueError(f"the model in {location.name!r} does not load: {error}") from None
+        translator = cls(model, source, device, target)
+        card = location.weights.parent / CARD
+        if card.is_file():
+            translator.card = card.read_text(encoding="utf-8", errors="replace")
+        return translator
+
+    @property
+    def card(self) -> str | None:
+        """Text of the model card, the README.md of the folder that the model was loaded from."""
+        return self._card
+
+    @card.setter
+    def card(self, text: str | None) -> None:
+        self._card, self._language = text, source_language(text or "")
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model."""
+        return next(self.model.parameters()).device
+
+    def to(self, device: torch.device | str) -> "Translator":
+        """Move the model to a device.
+
+        Args:
+            device: "cpu", "cuda", "cuda:1", "mps" and so on.
+
+        Returns:
+            The translator itself.
+
+        Raises:
+            ValueError: if this machine has no such device.
+        """
+        self.model.to(choose_device(str(device)))
+        self._speed_up()
+        return self
+
+    def _speed_up(self) -> None:
+        if self._fast and self.device.type == "cpu":
+            enable(self.model)
+
+    def save_pretrained(self, folder: str | Path, half: bool = False) -> Path:
+        """Write everything that :meth:`from_pretrained` reads: model, tokenizer and card.
+
+        Args:
+            folder: created if it does not exist; files in it are replaced.
+            half: store the weights as float16, half the size.
+
+        Returns:
+            The folder.
+
+        Raises:
+            ValueError: if the tokenizers are of a kind that cannot be saved together.
+            OSError: if a file cannot be written; existing files stay.
+        """
+        tokenizers = self.tokenizer, self.target_tokenizer
+        longest = getattr(self.model.config, "max_length", None)
+        write_tokenizers = partial(save_tokenizers, *tokenizers, model_max_length=longest)
+        return write_folder(folder, self.model, write_tokenizers, self.card, half)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        private: bool | None = None,
+        token: str | None = None,
+        revision: str | None = None,
+        commit_message: str | None = None,
+        half: bool = False,
+    ) -> str:
+        """Upload everything that :meth:`from_pretrained` reads to the Hugging Face Hub.
+
+        The example in the model card then loads ``repo_id``. A model without a card gets one that
+        states its size and shows how to use it.
+
+        Args:
+            repo_id: "owner/name"; the repository is created if it does not exist.
+            private: whether a new repository is private; None for the owner's default.
+            token: access token of the Hub; None for that of ``hf auth login``.
+            revision: branch, created if it does not exist; None for the main one.
+            commit_message: None for "Upload model".
+            half: store the weights as float16, half the size.
+
+        Returns:
+            The address of the repository.
+
+        Raises:
+            OSError: if the Hub refuses or cannot be reached.
+            ValueError: if ``repo_id`` is not valid.
+        """
+
+        def write(folder: Path) -> None:
+            self.save_pretrained(folder, half)
+            card = self.card or model_card(parameters=self.model.num_parameters())
+            (folder / CARD).write_text(with_address(card, repo_id), encoding="utf-8")
+
+        return upload(repo_id, write, private, token, revision, commit_message)
 
     # A string is an Iterable of strings too; mypy and this method try the first overload first.
     @overload
     def translate(  # type: ignore[overload-overlap]
         self,
         texts: str,
-        beam_size: int = 4,
-        alpha: float = 0.6,
-        batch_size: int = 64,
-        max_length: int | None = None,
-        progress: bool = False,
-        penalty: LengthPenalty = "gnmt",
+        *,
+        n_best: None = None,
+        return_scores: Literal[False] = False,
+        **keywords: Unpack[TranslateKeywords],
     ) -> str: ...
 
     @overload
     def translate(
         self,
         texts: Iterable[str],
-        beam_size: int = 4,
-        alpha: float = 0.6,
-        batch_size: int = 64,
-        max_length: int | None = None,
-        progress: bool = False,
-        penalty: LengthPenalty = "gnmt",
+        *,
+        n_best: None = None,
+        return_scores: Literal[False] = False,
+        **keywords: Unpack[TranslateKeywords],
     ) -> list[str]: ...
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self,
+        texts: str,
+        *,
+        n_best: int,
+        return_scores: Literal[False] = False,
+        **keywords: Unpack[TranslateKeywords],
+    ) -> list[str]: ...
+
+    @overload
+    def translate(
+        self,
+        texts: Iterable[str],
+        *,
+        n_best: int,
+        return_scores: Literal[False] = False,
+        **keywords: Unpack[TranslateKeywords],
+    ) -> list[list[str]]: ...
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self,
+        texts: str,
+        *,
+        n_best: None = None,
+        return_scores: Literal[True],
+        **keywords: Unpack[TranslateKeywords],
+    ) -> Translation: ...
+
+    @overload
+    def translate(
+        self,
+        texts: Iterable[str],
+        *,
+        n_best: None = None,
+        return_scores: Literal[True],
+        **keywords: Unpack[TranslateKeywords],
+    ) -> list[Translation]: ...
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self,
+        texts: str,
+        *,
+        n_best: int,
+        return_scores: Literal[True],
+        **keywords: Unpack[TranslateKeywords],
+    ) -> list[Translation]: ...
+
+    @overload
+    def translate(
+        self,
+        texts: Iterable[str],
+        *,
+        n_best: int,
+        return_scores: Literal[True],
+        **keywords: Unpack[TranslateKeywords],
+    ) -> list[list[Translation]]: ...
+
+    # If the options are known only at run time, so is the type of the result.
+    @overload
+    def translate(
+        self,
+        texts: str | Iterable[str],
+        options: SearchOptions | None = None,
+        *,
+        n_best: int | None = None,
+        num_return_sequences: int = ...,
+        return_scores: bool = False,
+        **keywords: Unpack[TranslateKeywords],
+    ) -> Any: ...
 
     def translate(
         self,
         texts: str | Iterable[str],
-        beam_size: int = 4,
-        alpha: float = 0.6,
+        options: SearchOptions | None = None,
+        *,
         batch_size: int = 64,
-        max_length: int | None = None,
         progress: bool = False,
-        penalty: LengthPenalty = "gnmt",
-    ) -> str | list[str]:
+        return_scores: bool = False,
+        split_sentences: bool | str = False,
+        sentence_case: bool = True,
+        **search: Any,
+    ) -> Any:
         """Translate sentences; ``translator(texts)`` does the same.
 
         Each text counts as one sentence; line breaks and runs of blanks become one blank. A blank
-        text gives an empty text. The translations do not depend on the batches.
+        text gives an empty text. The translations do not depend on the batch size.
 
         Args:
             texts: sentences, or one sentence.
-            beam_size: see :func:`~transformer.inference.decoding.beam_search`; 1 is greedy.
-            alpha: exponent of the length penalty.
+            options: search options; None for the paper's.
             batch_size: sentences to translate at once.
-            max_length: most tokens of a translation, including EOS; None for the sentence's length
-                plus 50.
             progress: whether to show a progress bar.
-            penalty: formula of the length penalty, see
-                :func:`~transformer.inference.decoding.length_penalty`.
+            return_scores: return a :class:`Translation` instead of each text.
+            split_sentences: translate each sentence of a text separately and join the translations
+                with a blank. To recognise abbreviations that end in a period, True uses the source
+                language that the model card names, or English; or pass a language code such as
+                "de". Needs the package ``sentencex``.
+            sentence_case: translate a sentence in all capitals (four letters or more) as if it were
+                in lower case, and return the translation in capitals, because most training text
+                has few such sentences. The initial capitals of names are lost.
+            search: fields of :class:`~transformer.inference.decoding.SearchOptions`, which change
+                ``options``: ``beam_size``, ``alpha``, ``penalty``, ``max_length``, ``n_best``.
+                Hugging Face's names ``num_beams``, ``length_penalty``, ``max_new_tokens`` and
+                ``num_return_sequences`` work too.
 
         Returns:
-            The translations in the order of ``texts``; a string if ``texts`` is a string.
+            The translations in the order of ``texts``, or one if ``texts`` is a string. With
+            ``n_best`` each is a list of up to ``n_best`` translations, best first.
 
         Raises:
-            TypeError: if ``texts`` holds something other than strings.
+            TypeError: if ``texts`` contains something other than strings, or an option is unknown.
             ValueError: if a sentence has more tokens than the model takes, or an option is out of
                 range.
+            ModuleNotFoundError: if ``sentencex`` is needed and not installed.
 
         Paper: section 6.1
         """
-        if isinstance(texts, str):
-            options = (beam_size, alpha, batch_size, max_length, progress, penalty)
-            return self.translate([texts], *options)[0]
+        chosen = SearchOptions.of(options, **search)
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-        sources = [self._encode(text, f"texts[{i}]") for i, text in enumerate(texts)]
-        # The longest first, so that a lack of memory shows at once.
+        if split_sentences and chosen.n_best is not None:
+            raise ValueError("n_best must be left out with split_sentences: it is per sentence")
+        if not isinstance(texts, Iterable) or isinstance(texts, Mapping):
+            raise TypeError(
+                f"texts must be a string or several strings, got {type(texts).__name__}"
+            )
+        given = [texts] if isinstance(texts, str) else list(texts)
+        splitter = self._splitter(split_sentences)
+        sentences = [
+            (i, source, capitals)
+            for i, text in enumerate(given)
+            for source, capitals in self._prepare(text, f"texts[{i}]", splitter, sentence_case)
+        ]
+        sources = [source for _, source, _ in sentences]
+        found = self._search(sources, chosen, batch_size, progress)
+        results: list[list[list[Translation]]] = [[] for _ in given]
+        for (i, _, capitals), best in zip(sentences, found, strict=True):
+            upper = [replace(each, text=each.text.upper()) for each in best] if capitals else best
+            results[i].append(upper)
+        answers = [_answer(parts, chosen.n_best, return_scores) for parts in results]
+        return answers[0] if isinstance(texts, str) else answers
+
+    __call__ = translate
+
+    def require_translatable(
+        self,
+        text: str,
+        name: str = "text",
+        split_sentences: bool | str = False,
+        sentence_case: bool = True,
+    ) -> None:
+        """Raise the error that :meth:`translate` would raise for a text.
+
+        Args:
+            text: a sentence, or several with ``split_sentences``.
+            name: what the error calls the text, such as "line 7".
+            split_sentences: as in :meth:`translate`.
+            sentence_case: as in :meth:`translate`.
+        """
+        for _ in self._prepare(text, name, self._splitter(split_sentences), sentence_case):
+            pass
+
+    def _prepare(
+        self, text: object, name: str, splitter: Callable[[str], list[str]], sentence_case: bool
+    ) -> Iterator[tuple[list[int], bool]]:
+        """Yield the ids of each sentence of a text, and whether it gets its capitals back."""
+        for sentence in splitter(_require_text(text, name)):
+            capitals = sentence_case and in_capitals(sentence)
+            if capitals:
+                sentence = to_sentence_case(sentence, self._language)
+            yield self._encode(sentence, name), capitals
+
+    def _splitter(self, split: bool | str) -> Callable[[str], list[str]]:
+        if not split:
+            return lambda text: [text]
+        import_sentencex()  # before a text is read
+        return partial(split_into_sentences, language=self._language if split is True else split)
+
+    def _search(
+        self, sources: list[list[int]], options: SearchOptions, batch_size: int, progress: bool
+    ) -> list[list[Translation]]:
+        """Return the translations of each encoded sentence; those of a blank one are empty."""
+        # The longest first, so that a run out of memory fails at once.
         order = sorted(
             (i for i, ids in enumerate(sources) if len(ids) > 1),
             key=lambda i: len(sources[i]),
             reverse=True,
         )
-        translations = [""] * len(sources)
-        hide = not (progress or in_live_notebook())
+        translations = [[Translation("")] for _ in sources]
+        o, hide = options, not (progress or in_live_notebook())
         delay = 0 if progress else 1
         with tqdm(
             total=len(order), unit=" sentences", disable=hide, delay=delay, leave=progress
         ) as bar:
             for start in range(0, len(order), batch_size):
                 batch = order[start : start + batch_size]
-                source = self._pad([sources[i] for i in batch])
+                source, n_best = self._pad([sources[i] for i in batch]), o.n_best or 1
                 found = beam_search(
-                    self.model, source, beam_size, alpha, max_length, penalty=penalty
+                    self.model,
+                    source,
+                    o.beam_size,
+                    o.alpha,
+                    o.max_length,
+                    n_best=n_best,
+                    penalty=o.penalty,
                 )
-                outputs = self.target_tokenizer.decode_batch([best.tokens for best in found])
-                for i, output in zip(batch, outputs, strict=True):
-                    translations[i] = output.strip()
+                flat = [hypothesis.tokens for best in found for hypothesis in best]
+                outputs = iter(self.target_tokenizer.decode_batch(flat))
+                for i, best in zip(batch, found, strict=True):
+                    translations[i] = [
+                        Translation(
+                            next(outputs).strip(), h.score, h.log_probability, h.finished, h.tokens
+                        )
+                        for h in best
+                    ]
                 bar.update(len(batch))
         return translations
-
-    __call__ = translate
-
-    def require_translatable(self, text: str, name: str = "text") -> None:
-        """Raise the error that :meth:`translate` would raise for a sentence.
-
-        Args:
-            text: a sentence.
-            name: of the sentence in the error, such as "line 7".
-        """
-        self._encode(text, name)
 
     def attention(self, source_text: str, target_text: str | None = None) -> AttentionWeights:
         """Return the attention weights of all layers and heads for one sentence pair.
@@ -275,20 +555,19 @@ class Translator:
 def encode_sentence(
     text: object, name: str, tokenizer: TokenizerLike, longest: int | None = None
 ) -> list[int]:
-    """Return the ids of a sentence without EOS, runs of blanks as one.
+    """Return the ids of a sentence without EOS; each run of blanks counts as one.
 
     Args:
         text: the sentence.
-        name: of the sentence in errors, such as "texts[3]".
-        tokenizer: of its language.
+        name: what errors call the sentence, such as "texts[3]".
+        tokenizer: that of its language.
         longest: most tokens that the model takes, including EOS; None for no limit.
 
     Raises:
         TypeError: if ``text`` is not a string.
         ValueError: if it has too many tokens or the tokenizer refuses it.
     """
-    if not isinstance(text, str):
-        raise TypeError(f"{name} must be text, got {type(text).__name__}")
+    text = _require_text(text, name)
     try:
         ids = tokenizer.encode(" ".join(text.split()))
     except ValueError as error:
@@ -299,6 +578,30 @@ def encode_sentence(
             f"{text.strip()[:30]!r}..."
         )
     return ids
+
+
+def _require_text(text: object, name: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be text, got {type(text).__name__}")
+    return text
+
+
+def _answer(parts: list[list[Translation]], n_best: int | None, scores: bool) -> Any:
+    """Return the result for a text: its sentences joined, with or without scores."""
+    best = parts[0] if len(parts) == 1 else [_joined([first for first, *_ in parts])]
+    shown: list[Any] = best if scores else [each.text for each in best]
+    return shown[0] if n_best is None else shown
+
+
+def _joined(parts: list[Translation]) -> Translation:
+    """Join the translations of the sentences of a text; probabilities multiply."""
+    return Translation(
+        " ".join(part.text for part in parts if part.text),
+        sum((part.score for part in parts), 0.0),
+        sum((part.log_probability for part in parts), 0.0),
+        all(part.finished for part in parts),
+        [token for part in parts for token in part.tokens],
+    )
 
 
 def _stack(maps: list[Tensor]) -> np.ndarray:

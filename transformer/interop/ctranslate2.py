@@ -12,10 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer.data.tokenizer import Tokenizer
-from transformer.inference.decoding import LengthPenalty, length_penalty
+from transformer.data.sentencepiece import UNKNOWN, SentencePieceTokenizer
+from transformer.data.tokenizer import Tokenizer, TokenizerLike, load_tokenizers, save_tokenizers
+from transformer.inference.decoding import SearchOptions, length_penalty
 from transformer.inference.stepwise import EXTRA_LENGTH
 from transformer.inference.translator import Translator, encode_sentence
+from transformer.interop.export import checked, write_readme
 from transformer.interop.marian_weights import IMPOSSIBLE
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.config import TransformerConfig
@@ -25,7 +27,6 @@ from transformer.model.transformer import Transformer
 
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int8", "int8_float16", "int8_bfloat16", "int16")
 ACTIVATIONS = dict(relu="RELU", gelu="GELU", silu="SWISH", geglu="GELU", swiglu="SWISH")
-TOKENIZER = "tokenizer.json"
 
 
 def to_ctranslate2(
@@ -33,28 +34,25 @@ def to_ctranslate2(
 ) -> None:
     """Write a folder that CTranslate2 and :class:`CTranslate2Translator` load.
 
-    The tokens of its vocabulary are those of the ``tokenizer.json`` in the folder, in the byte
-    alphabet of the ``tokenizers`` library. The logits are equal to ours, except that padding and
-    BOS can no longer be chosen: their share of the probability, about 3e-5 in the shipped model,
-    goes to the other tokens.
+    Its vocabulary has the tokens of the tokenizer's files in the folder. A source must end with
+    EOS, which Hugging Face's ``AutoTokenizer`` adds; the folder's README.md shows how. The logits
+    are equal to ours, except that padding and BOS can no longer be chosen: their share of the
+    probability, about 3e-5 in the shipped model, goes to the other tokens.
 
     Args:
-        translator: a Transformer with one :class:`~transformer.data.tokenizer.Tokenizer`.
+        translator: a Transformer with one :class:`~transformer.data.tokenizer.Tokenizer`, or with
+            two of :class:`~transformer.data.sentencepiece.SentencePieceTokenizer`.
         folder: created if missing; files of these names are replaced.
         quantization: how the weights are stored, such as "int8"; float32 if None.
 
     Raises:
         ModuleNotFoundError: if ``ctranslate2`` is not installed.
-        ValueError: if the model is no Transformer or has another d_v than d_k, the tokenizer is of
-            another kind, or the quantization is unknown.
+        ValueError: if the model is not a Transformer or its d_v differs from d_k, the tokenizers
+            are of another kind, or the quantization is unknown.
     """
     if quantization not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantization must be one of {QUANTIZATIONS}, got {quantization!r}")
-    tokenizer, model = translator.tokenizer, translator.model
-    if not isinstance(tokenizer, Tokenizer) or translator.target_tokenizer is not tokenizer:
-        raise ValueError("translator must have one joint tokenizer of transformer.data.tokenizer")
-    if not isinstance(model, Transformer):
-        raise ValueError(f"model must be a Transformer, got {type(model).__name__}")
+    model, (tokenizer, target_tokenizer) = checked(translator)
     c = model.config
     d_k, d_v = (size or c.d_model // c.num_heads for size in (c.d_k, c.d_v))
     if d_v != d_k:
@@ -62,31 +60,31 @@ def to_ctranslate2(
     spec = _specification(model)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(folder / TOKENIZER)
-    pieces = _pieces(folder / TOKENIZER)
-    # A model may have more rows than its tokenizer has tokens.
-    pieces += [f"<unused{i}>" for i in range(len(pieces), c.vocab_size)]
-    spec.register_source_vocabulary(pieces)
-    spec.register_target_vocabulary(pieces)
-    spec.config.bos_token = spec.config.decoder_start_token = pieces[c.bos_id]
-    spec.config.eos_token = pieces[c.eos_id]
-    spec.config.unk_token = pieces[c.pad_id]  # required, though byte-level BPE has no unknown text
-    spec.config.add_source_eos = True
+    save_tokenizers(tokenizer, target_tokenizer, folder, c.max_length)
+    source, target = _pieces(tokenizer, c), _pieces(target_tokenizer, c)
+    spec.register_source_vocabulary(source)
+    spec.register_target_vocabulary(target)
+    spec.config.bos_token = spec.config.decoder_start_token = target[c.bos_id]
+    spec.config.eos_token = target[c.eos_id]
+    # Required, although byte-level BPE has no unknown text.
+    spec.config.unk_token = UNKNOWN if UNKNOWN in source else source[c.pad_id]
+    spec.config.add_source_eos = False  # the tokenizer adds it
     spec.config.layer_norm_epsilon = c.layer_norm_eps
     spec.config.add_attribute("max_source_length", c.max_length)
     spec.config.add_attribute("max_target_length", len(_position_table(model, model.positions)))
     spec.validate()
     spec.optimize(quantization)
     spec.save(str(folder))
+    write_readme(translator, folder, "ctranslate2")
 
 
 class CTranslate2Translator:
     """Translate text with a folder that :func:`to_ctranslate2` wrote.
 
     Args:
-        folder: that :func:`to_ctranslate2` wrote.
+        folder: the folder that :func:`to_ctranslate2` wrote.
         device: "cpu", "cuda" or "auto".
-        threads: of one translation on the CPU; 0 for CTranslate2's default.
+        threads: CPU threads for one translation; 0 for CTranslate2's default.
         compute_type: number format; None for that of the stored weights.
 
     Raises:
@@ -102,12 +100,16 @@ class CTranslate2Translator:
         compute_type: str | None = None,
     ):
         folder = Path(folder)
-        self.tokenizer = Tokenizer.load(folder / TOKENIZER)
+        self.tokenizer, self.target_tokenizer = load_tokenizers(folder)
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self.max_source_length: int = settings["max_source_length"]
         self.max_target_length: int = settings["max_target_length"]
-        self._pieces = _pieces(folder / TOKENIZER)
-        self._ids = {piece: i for i, piece in enumerate(self._pieces)}
+        self._source, self._target = (
+            _own_pieces(tokenizer) for tokenizer in (self.tokenizer, self.target_tokenizer)
+        )
+        self._ids = {piece: i for i, piece in self._target.items()}
+        # Folders of earlier versions leave EOS to the engine.
+        self._end = [] if settings["add_source_eos"] else [self._source[self.tokenizer.eos_id]]
         self.engine = _ctranslate2().Translator(
             str(folder), device, intra_threads=threads, compute_type=compute_type or "default"
         )
@@ -115,61 +117,67 @@ class CTranslate2Translator:
     def translate(
         self,
         texts: str | Iterable[str],
-        beam_size: int = 4,
-        alpha: float = 0.6,
+        options: SearchOptions | None = None,
+        *,
         batch_size: int = 64,
-        max_length: int | None = None,
-        penalty: LengthPenalty = "gnmt",
+        **search: Any,
     ) -> str | list[str]:
         """Translate sentences; arguments, result and errors are those of ``Translator.translate``.
 
-        With float32 and ``beam_size`` 1 the result is the same, to rounding. Beam search differs in
-        two rules. An ending counts only if it is among the ``beam_size`` best continuations of a
-        step, where ours considers twice as many, and the search continues until the best
-        continuation is an ending and ``beam_size`` endings are found. (CTranslate2's own penalty is
-        fairseq's, and decides when to stop. Here it is off, and
+        There is no ``n_best``, and a sentence in capitals is translated without a change of case.
+
+        With float32 and ``beam_size`` 1 the result is the same up to rounding. Beam search differs
+        in two rules. First, an ending counts only if it is among the ``beam_size`` best
+        continuations of a step (ours considers twice as many), and the search continues until the
+        best continuation is an ending and ``beam_size`` endings are found. (CTranslate2's own
+        penalty is fairseq's, and decides when to stop. Here it is off, and
         :func:`~transformer.inference.decoding.length_penalty` ranks the endings; a long one that
-        the penalty would have favoured may come too late.) And the longest sentence of a batch
-        sets the length limit for all. Of 1,000 test sentences, all translations are equal with
-        ``alpha`` 0 and 0.6, and 978 with fairseq's penalty at ``alpha`` 1.
+        the penalty would have favoured may come too late.) Second, the longest sentence of a
+        batch sets the length limit for all. For 1,000 test sentences, all translations are equal
+        with ``alpha`` 0 and 0.6, and 978 are with fairseq's penalty at ``alpha`` 1.
         """
+        chosen = SearchOptions.of(options, **search)
+        if chosen.n_best is not None:
+            raise ValueError(f"n_best must be left out for CTranslate2, got {chosen.n_best}")
         if isinstance(texts, str):
-            options = (beam_size, alpha, batch_size, max_length, penalty)
-            return self.translate([texts], *options)[0]
+            return self.translate([texts], chosen)[0]
         sources = [self._encode(text, f"texts[{i}]") for i, text in enumerate(texts)]
-        order = sorted((i for i, ids in enumerate(sources) if ids), key=lambda i: len(sources[i]))
+        order = sorted(
+            (i for i, pieces in enumerate(sources) if len(pieces) > len(self._end)),
+            key=lambda i: len(sources[i]),
+        )
         translations = [""] * len(sources)
         for start in range(0, len(order), batch_size):
             batch = order[start : start + batch_size]
-            limit = max_length or len(sources[batch[-1]]) + EXTRA_LENGTH
+            limit = chosen.max_length or len(sources[batch[-1]]) - len(self._end) + EXTRA_LENGTH
             found = self.engine.translate_batch(
                 [sources[i] for i in batch],
-                beam_size=beam_size,
-                num_hypotheses=beam_size,
+                beam_size=chosen.beam_size,
+                num_hypotheses=chosen.beam_size,
                 length_penalty=0.0,
                 return_scores=True,
                 return_end_token=True,  # EOS counts in |Y|
                 max_input_length=0,  # no silent truncation
                 max_decoding_length=min(limit, self.max_target_length),
             )
-            best = [_best(result, alpha, penalty) for result in found]
+            best = [_best(result, chosen) for result in found]
             # Rows of the model without a token have no text.
             ids = [[self._ids[p] for p in pieces if p in self._ids] for pieces in best]
-            for i, text in zip(batch, self.tokenizer.decode_batch(ids), strict=True):
+            for i, text in zip(batch, self.target_tokenizer.decode_batch(ids), strict=True):
                 translations[i] = text.strip()
         return translations
 
     def _encode(self, text: object, name: str) -> list[str]:
         ids = encode_sentence(text, name, self.tokenizer, self.max_source_length)
-        return [self._pieces[i] for i in ids]
+        return [self._source[i] for i in ids] + self._end
 
 
-def _best(result: Any, alpha: float, penalty: LengthPenalty) -> list[str]:
+def _best(result: Any, options: SearchOptions) -> list[str]:
     """Return the tokens of the ending with the best score under our penalty."""
 
     def score(place: int) -> float:
         length = max(len(result.hypotheses[place]), 1)
-        return result.scores[place] / length_penalty(length, alpha, penalty)
+        return result.scores[place] / length_penalty(length, options.alpha, options.penalty)
 
     return result.hypotheses[max(range(len(result.hypotheses)), key=score)]
 
@@ -184,14 +192,23 @@ def _ctranslate2() -> Any:
     return ctranslate2
 
 
-def _pieces(path: Path) -> list[str]:
-    """List all tokens of a tokenizer file, in the alphabet of the ``tokenizers`` library.
+def _pieces(tokenizer: Tokenizer | SentencePieceTokenizer, config: TransformerConfig) -> list[str]:
+    """List a token for each row of a model, all different."""
+    own = _own_pieces(tokenizer)
+    return [own.get(i, f"<unused{i}>") for i in range(config.vocab_size)]
+
+
+def _own_pieces(tokenizer: TokenizerLike) -> dict[int, str]:
+    """Map ids to tokens: those of the ``tokenizers`` library for bytes, or of SentencePiece.
 
     The labels of :meth:`~transformer.data.tokenizer.Tokenizer.tokens` are not unique.
     """
-    contents = json.loads(path.read_text(encoding="utf-8"))
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        return {i: piece for piece, i in tokenizer.vocabulary.items()}
+    assert isinstance(tokenizer, Tokenizer)
+    contents = json.loads(tokenizer.to_json())
     ids = contents["model"]["vocab"] | {t["content"]: t["id"] for t in contents["added_tokens"]}
-    return sorted(ids, key=ids.__getitem__)
+    return {i: piece for piece, i in ids.items()}
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Export a model as two graphs that need none of this package: by ``torch.export``, or as ONNX.
+"""Export a model as two graphs that run without this package: by ``torch.export``, or as ONNX.
 
 The *encoder* turns source ids into the keys and values that the decoder's layers attend to. The
 *step* turns the newest token into logits: the keys and values of earlier tokens go in, and come
@@ -7,13 +7,14 @@ out one position longer. Each of these tensors covers all N decoder layers. ::
     encoder(source) -> cross_key, cross_value
     step(token, source, cross_key, cross_value, past_key, past_value) -> logits, key, value
 
-Batch size and lengths are free.
+Batch size and lengths are dynamic.
 """
 
 import copy
 import inspect
 import json
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -24,19 +25,20 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from transformer.data.tokenizer import Tokenizer
+from transformer.data.tokenizer import load_tokenizers, save_tokenizers
 from transformer.fast import disable
 from transformer.inference.stepwise import EXTRA_LENGTH
 from transformer.inference.translator import Translator, encode_sentence
+from transformer.interop.export import checked, write_readme
 from transformer.model.config import TransformerConfig
-from transformer.model.files import require_unchanged, write_manifest
+from transformer.model.files import require_unchanged, write_json, write_manifest
 from transformer.model.layers import DecoderLayer
 from transformer.model.masks import padding_mask
 from transformer.model.transformer import Transformer
 
 GraphKind = Literal["torch", "onnx"]
 ENDINGS = dict(torch=".pt2", onnx=".onnx")
-CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+CONFIG = "config.json"
 ENCODER_NAMES = ["source"], ["cross_key", "cross_value"]
 STEP_NAMES = (
     ["token", "source", "cross_key", "cross_value", "past_key", "past_value"],
@@ -49,10 +51,10 @@ Graph = Callable[..., tuple[Tensor, ...]]
 
 
 class EncoderGraph(nn.Module):
-    """Compute what is needed once per sentence.
+    """Compute everything that is needed once per sentence.
 
     Args:
-        model: whose weights to use.
+        model: the model whose weights to use.
     """
 
     def __init__(self, model: Transformer):
@@ -73,10 +75,10 @@ class EncoderGraph(nn.Module):
 
 
 class StepGraph(nn.Module):
-    """Compute what is needed once per token.
+    """Compute everything that is needed once per token.
 
     Args:
-        model: whose weights to use.
+        model: the model whose weights to use.
     """
 
     def __init__(self, model: Transformer):
@@ -141,39 +143,39 @@ def _step(
 def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "torch") -> float:
     """Write encoder and step as files, load them again, and compare them with the model.
 
-    The folder holds ``encoder`` and ``step`` with the ending .pt2 or .onnx, ``tokenizer.json``,
-    ``config.json`` and the checksums of the four. Sequences can be as long as the configuration's
-    ``max_length``; the model itself has no such limit with sinusoids, but a graph cannot extend
-    its table. Weights are float32.
+    The folder holds ``encoder`` and ``step`` with the ending .pt2 or .onnx, the tokenizer's files,
+    ``config.json``, their checksums, and a README.md with a program that does not need this
+    package. The dynamic dimensions are named ``batch``, ``source_length`` and ``past_length``.
+    Sequences can be as long as the configuration's ``max_length``; with sinusoids the model itself
+    has no such limit, but a graph cannot extend its table. Weights are float32.
 
     Args:
-        translator: a Transformer with one :class:`~transformer.data.tokenizer.Tokenizer`.
+        translator: a Transformer with one :class:`~transformer.data.tokenizer.Tokenizer`, or with
+            two of :class:`~transformer.data.sentencepiece.SentencePieceTokenizer`.
         folder: created if missing; files of these names are replaced.
         kind: "torch" for ``torch.export``, "onnx" for ``torch.onnx.export``.
 
     Returns:
-        The largest difference of a logit, about 1e-6 of the largest logit.
+        The largest difference between a logit of the graphs and of the model, about 1e-6 of the
+        largest logit.
 
     Raises:
         ModuleNotFoundError: if "onnx" needs a package that is not installed.
         ValueError: if the model or the tokenizer is of another kind, the kind is unknown, or the
             graphs compute something other than the model.
     """
-    tokenizer, folder = translator.tokenizer, Path(folder)
     if kind not in ENDINGS:
         raise ValueError(f"kind must be one of {', '.join(ENDINGS)}, got {kind!r}")
-    if not isinstance(translator.model, Transformer):
-        raise ValueError(f"model must be a Transformer, got {type(translator.model).__name__}")
-    if not isinstance(tokenizer, Tokenizer) or translator.target_tokenizer is not tokenizer:
-        raise ValueError("translator must have one joint tokenizer of transformer.data.tokenizer")
-    model = copy.deepcopy(translator.model).cpu().float().eval()
+    original, (tokenizer, target) = checked(translator)
+    folder = Path(folder)
+    model = copy.deepcopy(original).cpu().float().eval()
     disable(model)  # the fast classes cannot be exported
     write = _write_onnx if kind == "onnx" else _write_torch
     if kind == "onnx":
         _onnxruntime()
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(folder / TOKENIZER)
-    (folder / CONFIG).write_text(json.dumps(model.config.to_dict(), indent=2), encoding="utf-8")
+    files = save_tokenizers(tokenizer, target, folder, model.config.max_length)
+    write_json(folder / CONFIG, model.config.to_dict())
     longest = model.config.max_length
     batch = torch.export.Dim("batch", min=1)
     source = torch.export.Dim("source_length", min=1, max=longest)
@@ -194,10 +196,11 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
         # Not views: the graph would then require a view at each call.
         arguments = (torch.full((BATCH,), model.config.bos_id), inputs, *cross, *before)
         programs += [torch.export.export(step, arguments, dynamic_shapes=free_step, **_deferred())]
-    write(programs[0], folder / "encoder", ENCODER_NAMES)
-    write(programs[1], folder / "step", STEP_NAMES)
+    write(programs[0], folder / "encoder", ENCODER_NAMES, free_encoder)
+    write(programs[1], folder / "step", STEP_NAMES, free_step)
     ending = ENDINGS[kind]
-    write_manifest(folder, CONFIG, TOKENIZER, f"encoder{ending}", f"step{ending}")
+    write_manifest(folder, CONFIG, *files, f"encoder{ending}", f"step{ending}")
+    write_readme(translator, folder, kind)
     return _require_equal(model, *load_graphs(folder))
 
 
@@ -205,11 +208,11 @@ def load_graphs(folder: Path | str) -> tuple[Graph, Graph]:
     """Load encoder and step of either kind.
 
     Args:
-        folder: that :func:`to_graphs` wrote.
+        folder: the folder that :func:`to_graphs` wrote.
 
     Returns:
-        Two functions from tensors to tensors, called as :class:`EncoderGraph` and
-        :class:`StepGraph` are.
+        Two functions of tensors that are called like :class:`EncoderGraph` and
+        :class:`StepGraph`.
 
     Raises:
         FileNotFoundError: if there are no such files.
@@ -229,7 +232,7 @@ class GraphTranslator:
     """Translate text by greedy search with the graphs that :func:`to_graphs` wrote.
 
     Args:
-        folder: that :func:`to_graphs` wrote.
+        folder: the folder that :func:`to_graphs` wrote.
 
     Raises:
         FileNotFoundError: if a file is missing.
@@ -238,9 +241,9 @@ class GraphTranslator:
 
     def __init__(self, folder: Path | str):
         folder = Path(folder)
-        require_unchanged(folder, CONFIG, TOKENIZER)
+        require_unchanged(folder, CONFIG)
         self.encoder, self.step = load_graphs(folder)
-        self.tokenizer = Tokenizer.load(folder / TOKENIZER)
+        self.tokenizer, self.target_tokenizer = load_tokenizers(folder)
         settings = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         self.config = TransformerConfig.from_dict(settings)
 
@@ -249,7 +252,7 @@ class GraphTranslator:
         """Translate sentences, all in one batch.
 
         Args:
-            texts: sentences with at least one character that is not a blank.
+            texts: sentences that are not blank.
 
         Raises:
             ValueError: if a sentence has more tokens than the model takes.
@@ -273,25 +276,32 @@ class GraphTranslator:
             token = logits.argmax(dim=-1).masked_fill(done, c.eos_id)
             tokens.append(token)
             done |= (token == c.eos_id) | (limit == len(tokens))
-        outputs = self.tokenizer.decode_batch(torch.stack(tokens, dim=1).tolist())
+        outputs = self.target_tokenizer.decode_batch(torch.stack(tokens, dim=1).tolist())
         return [output.strip() for output in outputs]
 
 
 def _deferred() -> dict[str, Any]:
     """Check constraints on the lengths when the graph runs, instead of proving them beforehand.
 
-    Shared key heads lead to inequalities beyond the prover. Early versions of torch lack the
-    option and refuse such a model.
+    Shared key heads lead to inequalities that the prover cannot solve. Early versions of torch lack
+    the option and refuse such a model.
     """
     name = "prefer_deferred_runtime_asserts_over_guards"
     return {name: True} if name in inspect.signature(torch.export.export).parameters else {}
 
 
-def _write_torch(program: Any, path: Path, names: tuple[list[str], list[str]]) -> None:
+Names = tuple[list[str], list[str]]
+Dimensions = tuple[dict[int, Any], ...]
+
+
+def _write_torch(program: Any, path: Path, names: Names, free: Dimensions) -> None:
     torch.export.save(program, path.with_suffix(ENDINGS["torch"]))
 
 
-def _write_onnx(program: Any, path: Path, names: tuple[list[str], list[str]]) -> None:
+def _write_onnx(program: Any, path: Path, names: Names, free: Dimensions) -> None:
+    import onnx
+
+    path = path.with_suffix(ENDINGS["onnx"])
     # Silence the exporter's list of operators from libraries that are not installed.
     logger = logging.getLogger("torch.onnx")
     level = logger.level
@@ -301,7 +311,7 @@ def _write_onnx(program: Any, path: Path, names: tuple[list[str], list[str]]) ->
             warnings.simplefilter("ignore", FutureWarning)  # raised inside torch
             torch.onnx.export(
                 program,
-                f=path.with_suffix(ENDINGS["onnx"]),
+                f=path,
                 dynamo=True,
                 input_names=names[0],
                 output_names=names[1],
@@ -310,6 +320,21 @@ def _write_onnx(program: Any, path: Path, names: tuple[list[str], list[str]]) ->
             )
     finally:
         logger.setLevel(level)
+    model = onnx.load(path)
+    _name_dimensions(model.graph, free)
+    onnx.save(model, path)
+
+
+def _name_dimensions(graph: Any, free: Dimensions) -> None:
+    """Replace the exporter's names of dimensions, such as s38 and s38 + 1, with ours."""
+    named = {}
+    for value, dimensions in zip(graph.input, free, strict=True):
+        for axis, dimension in dimensions.items():
+            named[value.type.tensor_type.shape.dim[axis].dim_param] = dimension.__name__
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                dim.dim_param = re.sub(r"\w+", lambda m: named.get(m[0], m[0]), dim.dim_param)
 
 
 def _load_torch(path: Path) -> Graph:

@@ -1,12 +1,11 @@
 """Load Marian models (OPUS-MT) in the form of Hugging Face's ``MarianMTModel``.
 
-Here are the files, the settings and the tokenizer; :mod:`transformer.interop.marian_weights`
-converts the weights.
+Here are the files and the settings; :mod:`transformer.interop.marian_weights` converts the weights,
+and :mod:`transformer.data.sentencepiece` has the tokenizer.
 """
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,21 @@ from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from transformer.data.sentencepiece import (
+    EOS,
+    PAD,
+    SOURCE_PIECES,
+    TARGET_PIECES,
+    TARGET_VOCABULARY,
+    VOCABULARY,
+    SentencePieceTokenizer,
+    import_sentencepiece,
+)
 from transformer.inference.translator import Translator
 from transformer.interop.marian_weights import convert, vocabulary_sizes
 from transformer.model.config import Activation, TransformerConfig
 
-CONFIG, SOURCE_PIECES, TARGET_PIECES = "config.json", "source.spm", "target.spm"
-VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
-WEIGHTS, PICKLE = "model.safetensors", "pytorch_model.bin"
+CONFIG, WEIGHTS, PICKLE = "config.json", "model.safetensors", "pytorch_model.bin"
 NEEDED = (CONFIG, SOURCE_PIECES, TARGET_PIECES, VOCABULARY)
 
 # The defaults of Hugging Face's MarianConfig, for what a configuration file leaves out.
@@ -42,10 +49,8 @@ ONLY = dict(
     static_position_embeddings=True,
 )
 ACTIVATIONS: dict[str, Activation] = dict(relu="relu", gelu="gelu", swish="silu", silu="silu")
-EOS, PAD, BOS, UNKNOWN = "</s>", "<pad>", "<bos>", "<unk>"
 # The table of positions is computed, so the weights do not limit its size.
 _MOST_POSITIONS = 1 << 27
-_CODE = re.compile(r">>[^<]*<<")
 
 
 def from_marian(name_or_path: str | Path, device: torch.device | str | None = None) -> Translator:
@@ -83,8 +88,8 @@ def from_marian(name_or_path: str | Path, device: torch.device | str | None = No
         device: where to put the model; None for the CPU.
 
     Returns:
-        A translator whose model is in evaluation mode. The model's ``save_pretrained`` saves it
-        like any other Transformer, without the tokenizer.
+        A translator whose model is in evaluation mode. It can be trained, saved with its
+        ``save_pretrained``, loaded with ``Translator.from_pretrained``, and exported.
 
     Raises:
         FileNotFoundError: if there is no such folder or repository, a file is missing, or the Hub
@@ -93,7 +98,7 @@ def from_marian(name_or_path: str | Path, device: torch.device | str | None = No
         ValueError: if a file is damaged, the files do not fit each other, or the model has an
             option that ours lacks, such as different heads in encoder and decoder.
     """
-    _import_sentencepiece()  # before anything is downloaded
+    import_sentencepiece()  # before anything is downloaded
     folder = locate_marian(name_or_path)
     try:
         settings = DEFAULTS | _read_json(folder / CONFIG)
@@ -155,113 +160,6 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     else:
         tensors = _read(folder / PICKLE, _load_pickle)
     return {name: tensor.float() for name, tensor in tensors.items()}
-
-
-class MarianTokenizer:
-    """Encode text of one language as the ids of a Marian model, and decode them.
-
-    SentencePiece cuts the text, and a vocabulary gives each piece its id. A piece outside the
-    vocabulary becomes ``<unk>``, so not every text survives the round trip. Otherwise text is
-    data: a literal ``</s>`` in a sentence is cut like any other characters. (Hugging Face's
-    tokenizer turns it into the end of the sentence.)
-
-    If the vocabulary has language codes such as ``>>fra<<``, a sentence may begin with one: it
-    selects the target language of a multilingual model. An unknown code is then an error; without
-    codes in the vocabulary it is plain text. (Hugging Face's tokenizer makes it ``<unk>`` in both
-    cases.)
-
-    Args:
-        model: the bytes of a SentencePiece model, such as ``source.spm``.
-        vocabulary: id of each piece.
-        vocab_size: number of tokens V of the translating model.
-        pad_id: id of padding.
-        bos_id: id that begins a decoder input; no text contains it.
-        eos_id: id that ends a sentence.
-
-    Raises:
-        ModuleNotFoundError: if `sentencepiece` is not installed.
-        ValueError: if ``model`` is no SentencePiece model, or the vocabulary lacks ``<unk>`` or has
-            an id that is ``bos_id`` or outside [0, vocab_size).
-    """
-
-    def __init__(
-        self,
-        model: bytes,
-        vocabulary: Mapping[str, int],
-        vocab_size: int,
-        pad_id: int,
-        bos_id: int,
-        eos_id: int,
-    ):
-        try:
-            self._processor = _import_sentencepiece().SentencePieceProcessor(model_proto=model)
-        except (RuntimeError, OSError) as error:
-            reason = " ".join(str(error).split())
-            raise ValueError(f"model must be a SentencePiece model: {reason}") from None
-        if UNKNOWN not in vocabulary:
-            raise ValueError(f"vocabulary must have {UNKNOWN}, it does not")
-        for piece, i in vocabulary.items():
-            if type(i) is not int or not 0 <= i < vocab_size or i == bos_id:
-                raise ValueError(
-                    f"vocabulary must have whole numbers in [0, {vocab_size}) that are not "
-                    f"bos_id = {bos_id}, got {i!r} for {piece!r}"
-                )
-        self._unknown = vocabulary[UNKNOWN]
-        self._pieces = {i: piece for piece, i in vocabulary.items()} | {bos_id: BOS}
-        self._silent = {pad_id, bos_id, eos_id, self._unknown}
-        # SentencePiece joins unknown characters, and the result may spell a special token.
-        self._ids = {piece: i for piece, i in vocabulary.items() if i not in self._silent}
-        self.vocab_size, self.pad_id, self.bos_id, self.eos_id = vocab_size, pad_id, bos_id, eos_id
-        self.language_codes = sorted(piece for piece in vocabulary if _CODE.fullmatch(piece))
-
-    def encode(self, text: str) -> list[int]:
-        """Return the token ids of one text, without special tokens.
-
-        Args:
-            text: a sentence, after its language code if the model needs one.
-
-        Raises:
-            ValueError: if the text begins with an unknown language code although the vocabulary
-                has others, or if it holds half a surrogate pair.
-        """
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            found = error.object[error.start]
-            raise ValueError(f"texts must be valid Unicode, got {found!r}") from None
-        code = _CODE.match(text) if self.language_codes else None
-        pieces = []
-        if code:
-            if code[0] not in self._ids:
-                known = ", ".join(self.language_codes[:10])
-                raise ValueError(f"unknown language code {code[0]!r}; there are {known}")
-            pieces, text = [code[0]], text[code.end() :]
-        pieces += self._processor.encode(text, out_type=str)
-        return [self._ids.get(piece, self._unknown) for piece in pieces]
-
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of many texts; see :meth:`encode`."""
-        return [self.encode(text) for text in texts]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of token ids, without special tokens and ids that have no piece."""
-        pieces = [self._pieces[i] for i in ids if i in self._pieces and i not in self._silent]
-        return self._processor.decode(pieces).replace("▁", " ").strip() if pieces else ""
-
-    def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
-        """Return the texts of many rows of token ids; see :meth:`decode`."""
-        return [self.decode(ids) for ids in batch]
-
-    def tokens(self, ids: Sequence[int]) -> list[str]:
-        """Return readable pieces, for labels in figures; a leading ``▁`` is a blank.
-
-        Raises:
-            ValueError: if an id is outside the vocabulary.
-        """
-        for i in ids:
-            if not 0 <= i < self.vocab_size:
-                raise ValueError(f"ids must be in [0, {self.vocab_size}), got {i}")
-        return [self._pieces.get(i, UNKNOWN) for i in ids]
 
 
 def _configuration(settings: dict[str, Any]) -> TransformerConfig:
@@ -330,7 +228,7 @@ def _require_fitting(config: TransformerConfig, sizes: list[int]) -> None:
 
 def _tokenizers(
     folder: Path, settings: dict[str, Any], config: TransformerConfig
-) -> tuple[MarianTokenizer, MarianTokenizer]:
+) -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
     """Load the tokenizers of source and target; the target may have its own vocabulary."""
     separate = not settings["share_encoder_decoder_embeddings"]
     own = separate and (folder / TARGET_VOCABULARY).is_file()
@@ -344,11 +242,11 @@ def _tokenizers(
 
 def _tokenizer(
     folder: Path, pieces: str, vocabulary: str, size: int, config: TransformerConfig
-) -> MarianTokenizer:
+) -> SentencePieceTokenizer:
     ids = _read_json(folder / vocabulary)
     special = dict(pad_id=config.pad_id, bos_id=config.bos_id, eos_id=config.eos_id)
     try:
-        tokenizer = MarianTokenizer(
+        tokenizer = SentencePieceTokenizer(
             (folder / pieces).read_bytes(), ids, config.vocab_size, **special
         )
     except ValueError as error:
@@ -399,14 +297,3 @@ def _download(name: str) -> Path:
         raise FileNotFoundError(
             f"{unknown} within reach on the Hugging Face Hub ({type(error).__name__})"
         ) from None
-
-
-def _import_sentencepiece() -> Any:
-    try:
-        import sentencepiece
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "Marian models need the package sentencepiece: pip install 'transformer-book[marian]'",
-            name=error.name,
-        ) from None
-    return sentencepiece

@@ -7,8 +7,8 @@ folded into the weights, and the result is a plain
 * *Positions*: Marian puts all sines before all cosines, we alternate them, at the same
   wavelengths. So every coordinate of a d_model vector moves, in all matrices that touch one.
 * *Output bias*: Marian's logits have a bias, ours have none. But a layer norm leaves a direction
-  free: its normalised values sum to 0 over the coordinates. The output matrix absorbs gain and
-  shift of the last norm, and carries the bias along the free direction (``_fold_output``).
+  free: its normalised values sum to 0 over the coordinates. The output matrix carries the bias
+  along this direction (:func:`fold_bias`), and gives it back (:func:`unfold_bias`).
 * *Start*: Marian's decoder starts with the padding id. Our model hides padding, so the start is a
   token of its own, the last one, with the same vector.
 * *Scale*: if ``scale_embedding`` is false, the embeddings are divided by the factor sqrt(d_model)
@@ -215,29 +215,66 @@ def _fill_vocabulary(model: Transformer, weights: _Weights, settings: Mapping[st
 
     norm = model.decoder[-1].feed_forward_residual.norm
     assert isinstance(norm, nn.LayerNorm)
-    folded = _fold_output(output, bias[0], norm)
-    model.output.weight.fill_(IMPOSSIBLE / model.config.d_model)
-    model.output.weight[:target_size] = folded
-    model.output.weight[model.config.pad_id] = IMPOSSIBLE / model.config.d_model
+    impossible = torch.full((model.config.vocab_size,), IMPOSSIBLE)
+    impossible[:target_size] = bias[0]
+    impossible[model.config.pad_id] = IMPOSSIBLE
+    rows = torch.zeros_like(model.output.weight)
+    rows[:target_size] = output
+    rows[model.config.pad_id] = 0.0
+    model.output.weight.copy_(fold_bias(rows, impossible, norm))
 
 
-def _fold_output(
+@torch.no_grad()
+def fold_bias(
     rows: Float[Tensor, "V d_model"], bias: Float[Tensor, " V"], norm: nn.LayerNorm
 ) -> Float[Tensor, "V d_model"]:
     """Return rows that give, without a bias, the logits that ``rows`` and ``bias`` give.
 
     Let n be the normalised values of ``norm``, before its gain g and shift s. The logits are
-    rows (g n + s) + bias = (rows g) n + c with c = rows s + bias. Since the coordinates of n sum
-    to 0, a number added to a whole row changes nothing there. So gain and shift become 1, and to
-    each row of (rows g) such a number is added that the row sums to c: times (n + 1), it gives
-    (rows g) n + c.
+    rows (g n + s) + bias. Since the coordinates of n sum to 0, the product of 1/g with (g n + s) is
+    a constant, the sum of s/g. So a multiple of 1/g, added to a row, adds a constant to its logit.
+    To keep that sum away from 0, the shift becomes s + g or s - g, by the sign of the sum; the
+    multiples make up for it.
+
+    Args:
+        rows: the output matrix.
+        bias: of the logits.
+        norm: the last one of the decoder. Its shift changes, and gains of 0 become 1e-6.
     """
-    constant = rows @ norm.bias + bias
-    folded = rows * norm.weight
-    folded += ((constant - folded.sum(dim=1)) / rows.size(1))[:, None]
-    norm.weight.fill_(1.0)
-    norm.bias.fill_(1.0)
-    return folded
+    gain = norm.weight
+    gain.copy_(torch.where(gain.abs() < 1e-6, 1e-6, gain))
+    sign, before = 1.0 if (norm.bias / gain).sum() >= 0 else -1.0, rows.double()
+    multiples = bias.double() - sign * before @ gain.double()
+    norm.bias.add_(sign * gain)
+    constant = (norm.bias.double() / gain.double()).sum()
+    return (before + torch.outer(multiples / constant, 1 / gain.double())).to(rows)
+
+
+@torch.no_grad()
+def unfold_bias(
+    folded: Float[Tensor, "V d_model"], rows: Float[Tensor, "V d_model"], norm: nn.LayerNorm
+) -> tuple[Float[Tensor, " V"], Float[Tensor, " d_model"]] | None:
+    """Undo :func:`fold_bias`.
+
+    Args:
+        folded: what it returned.
+        rows: what it may have been given.
+        norm: as it left it.
+
+    Returns:
+        The bias and the former shift of the norm, to rounding; None if ``folded`` is not made of
+        ``rows``, as after a training.
+    """
+    gain, shift = norm.weight.double(), norm.bias.double()
+    along = (folded.double() - rows) * gain
+    multiples = along.mean(dim=1)
+    rounding = 1e-6 * ((folded * gain).abs() + multiples[:, None].abs())
+    if ((along - multiples[:, None]).abs() > rounding).any():
+        return None
+    constant = (shift / gain).sum()
+    sign = 1.0 if constant >= 0 else -1.0
+    bias = multiples * constant + sign * rows.double() @ gain
+    return bias.to(rows), (shift - sign * gain).to(rows)
 
 
 def _require_sinusoids(weights: _Weights, name: str) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from transformer.data.corpora import Corpus, load_corpus
-from transformer.inference.pretrained import locate_pretrained
 from transformer.inference.translator import Translator
+from transformer.model.pretrained import locate
 from transformer.recipes.architectures import architecture
 from transformer.recipes.presets import Preset
 from transformer.recipes.record import describe_environment, read_record, write_record
@@ -90,7 +90,7 @@ def corpus_facts(corpus: Corpus, split: str) -> dict[str, Any]:
 def shipped() -> tuple[Translator, Corpus, dict[str, Any]]:
     """Load the shipped model and its corpus; return them with the record's heading for both."""
     corpus = load_corpus(SHIPPED)
-    weights = (locate_pretrained(SHIPPED) / "model.safetensors").read_bytes()
+    weights = (locate(SHIPPED).folder / "model.safetensors").read_bytes()
     model = dict(name=SHIPPED, sha256=hashlib.sha256(weights).hexdigest())
     heading = dict(model=model, corpus=corpus_facts(corpus, "test"))
     return Translator.from_pretrained(SHIPPED), corpus, heading

@@ -4,6 +4,7 @@ Paper: sections 3.1 and 6.2, Table 3
 """
 
 import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -119,14 +120,19 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "d_model", "d_ff", "num_heads", "num_layers", "max_length"):
-            self._require(name, getattr(self, name) >= 1, "at least 1")
+            value = getattr(self, name)
+            self._require(name, isinstance(value, int) and value >= 1, "whole and at least 1")
         for name in ("d_k", "d_v", "num_decoder_layers", "num_kv_heads"):
             value = getattr(self, name)
-            self._require(name, value is None or value >= 1, "None or at least 1")
+            holds = value is None or (isinstance(value, int) and value >= 1)
+            self._require(name, holds, "None, or whole and at least 1")
         for name in ("dropout", "attention_dropout", "activation_dropout"):
-            self._require(name, 0 <= getattr(self, name) < 1, "in [0, 1)")
+            value = getattr(self, name)
+            self._require(name, isinstance(value, (int, float)) and 0 <= value < 1, "in [0, 1)")
         for name in ("pad_id", "bos_id", "eos_id"):
-            self._require(name, 0 <= getattr(self, name) < self.vocab_size, "below vocab_size")
+            value = getattr(self, name)
+            holds = isinstance(value, int) and 0 <= value < self.vocab_size
+            self._require(name, holds, "whole and below vocab_size")
         if len({self.pad_id, self.bos_id, self.eos_id}) < 3:
             raise ValueError(
                 f"pad_id, bos_id and eos_id must differ, "
@@ -220,12 +226,60 @@ class TransformerConfig:
         Raises:
             ValueError: if a name is not a field, with the nearest one that is.
         """
-        known = [field.name for field in fields(cls)]
-        for name in values:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = (
-                    f"; did you mean {near[0]!r}?" if near else f"; fields are {', '.join(known)}"
-                )
-                raise ValueError(f"unknown model field {name!r}{hint}")
+        require_fields(cls, values)
         return cls(**values)
+
+
+def require_fields(kind: type, values: Mapping[str, Any]) -> None:
+    """Raise ValueError if a name is not a field of a configuration; suggest the nearest one.
+
+    Args:
+        kind: the class of the configuration, a dataclass.
+        values: values by field name.
+    """
+    known = [field.name for field in fields(kind)]
+    for name in values:
+        if name not in known:
+            raise ValueError(unknown_name("model field", name, known, _SYNONYMS))
+
+
+def unknown_name(
+    kind: str, name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None
+) -> str:
+    """Return one line that says that a name is unknown and which one is probably meant.
+
+    Args:
+        kind: what the name is of, such as "model field".
+        name: the unknown name.
+        known: the valid names.
+        synonyms: known names by those of other libraries.
+    """
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    if name in (synonyms or {}):
+        near = [(synonyms or {})[name]]
+    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
+    return f"unknown {kind} {name!r}; {hint}"
+
+
+# Fields by their names in the configurations of Hugging Face.
+_SYNONYMS = dict(
+    hidden_size="d_model",
+    n_embd="d_model",
+    intermediate_size="d_ff",
+    encoder_ffn_dim="d_ff",
+    num_attention_heads="num_heads",
+    encoder_attention_heads="num_heads",
+    num_key_value_heads="num_kv_heads",
+    num_hidden_layers="num_layers",
+    encoder_layers="num_layers",
+    decoder_layers="num_decoder_layers",
+    hidden_act="activation",
+    activation_function="activation",
+    max_position_embeddings="max_length",
+    pad_token_id="pad_id",
+    bos_token_id="bos_id",
+    decoder_start_token_id="bos_id",
+    eos_token_id="eos_id",
+    tie_word_embeddings="sharing",
+)

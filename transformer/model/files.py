@@ -1,4 +1,4 @@
-"""Files that are whole or absent: one atomic writer, and checksums for weights and settings.
+"""Write files atomically, and detect damage by checksums of weights and settings.
 
 Neither safetensors nor JSON has a checksum: without one, a bit that flips on a disk would be
 loaded as another weight or another setting.
@@ -17,12 +17,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-#: Name of the checksum in the header. Files of other programs have none, and are read without.
+#: Name of the checksum in the header. Files of other programs have none; they are read unchecked.
 CHECKSUM = "crc32"
-#: Name of the file. A folder without it, as other programs write it, is read without.
+#: Name of the file with the checksums. Folders of other programs lack it; they are read unchecked.
 MANIFEST = "checksums.json"
 
-# What can be done about the commonest reasons why a file cannot be written.
+# Advice for the most common reasons why a file cannot be written.
 _FULL = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "; make room and try again")
 _CLOSED = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "; choose another folder")
 
@@ -31,17 +31,23 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     """Let ``write`` fill a neighbouring file, then rename it to ``path``.
 
     Args:
-        path: the file to make or replace.
-        write: is called with the temporary path.
+        path: the file to create or replace.
+        write: called with the temporary path, where there is no file yet.
+
+    The file's mode is that of any new file: 0666 without the bits of the umask.
 
     Raises:
-        OSError: if the disk is full or the folder cannot be written. ``path`` is then as before.
-            The message says what can be done.
+        OSError: if the disk is full or the folder cannot be written. ``path`` is then
+            unchanged. The message says what to do.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()
+        mode = temporary.stat().st_mode  # what the umask leaves; safetensors would make it 0600
+        temporary.unlink()  # Windows cannot rename onto a file
         write(temporary)
+        temporary.chmod(mode)
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -54,12 +60,18 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def write_json(path: Path, content: object) -> None:
+    """Write JSON atomically, indented and in UTF-8; the errors are :func:`write_atomically`'s."""
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
+
+
 def cannot_write(path: Path, cause: Exception) -> OSError:
-    """Make the error that says why a file was not written, and what to do about it.
+    """Return the error that says why a file was not written and what to do about it.
 
     Args:
-        path: of the file.
-        cause: what happened.
+        path: the file.
+        cause: the error that occurred.
 
     Returns:
         The error, in one line.
@@ -105,7 +117,7 @@ def read_weight_file(path: Path | str) -> dict[str, Tensor]:
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except OSError:
         raise
-    except Exception as error:  # a header of strange numbers makes torch itself complain
+    except Exception as error:  # torch itself raises on a damaged header
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{path} is not a whole safetensors file: {reason}") from None
     if expected is not None and expected != checksum(weights):
@@ -114,10 +126,10 @@ def read_weight_file(path: Path | str) -> dict[str, Tensor]:
 
 
 def stored_shapes(path: Path | str) -> dict[str, tuple[int, ...]]:
-    """Read the shapes of the tensors in a safetensors file, and nothing else of it.
+    """Read only the shapes of the tensors in a safetensors file.
 
     Raises:
-        ValueError: if the file is no safetensors file, or claims more than it holds.
+        ValueError: if it is not a safetensors file, or its header claims more than it holds.
         OSError: if it cannot be read.
     """
     try:
@@ -129,10 +141,10 @@ def stored_shapes(path: Path | str) -> dict[str, tuple[int, ...]]:
 
 
 def write_manifest(folder: Path | str, *names: str) -> None:
-    """Write the checksums of files in a folder atomically, replacing former ones.
+    """Write the checksums of files in a folder atomically, replacing earlier ones.
 
-    They are those of what the files hold: JSON with other line ends or blanks has the same one.
-    Files of other kinds count byte by byte.
+    The checksum of a JSON file is that of its content, whatever its line ends and blanks. Other
+    files count byte by byte.
 
     Args:
         folder: where the files are.
@@ -142,30 +154,28 @@ def write_manifest(folder: Path | str, *names: str) -> None:
         OSError: if a file cannot be read, or the manifest not written.
     """
     sums = {name: _checksum(Path(folder) / name) for name in sorted(names)}
-    path = Path(folder) / MANIFEST
-    text = json.dumps(sums, indent=2) + "\n"
-    write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
+    write_json(Path(folder) / MANIFEST, sums)
 
 
 def require_unchanged(folder: Path | str, *names: str) -> None:
     """Compare files in a folder with its manifest.
 
-    A file that the manifest does not name passes, and so do all where there is no manifest. Of
-    weights with a checksum of their own only this is compared, reading them does the rest.
+    A file that the manifest does not name passes, and without a manifest all files pass. For
+    weights with a checksum of their own, only that is compared; reading them checks the content.
 
     Args:
         folder: where the files are.
         names: of the files.
 
     Raises:
-        ValueError: if a file is not as it was saved, or the manifest is damaged; it names the file
-            and says what to do.
+        ValueError: if a file is not as it was saved, or the manifest is damaged; the message names
+            the file and says what to do.
         OSError: if a file cannot be read.
     """
     path = Path(folder) / MANIFEST
     if not path.is_file():
         return
-    sums = _read_json(path)
+    sums = read_json(path)
     if not isinstance(sums, dict):
         raise ValueError(f"{path} must hold checksums by file, got {sums!r:.60}; remove it")
     for name in names:
@@ -178,7 +188,7 @@ def require_unchanged(folder: Path | str, *names: str) -> None:
 
 def _checksum(path: Path) -> str:
     if path.suffix == ".json":
-        content = json.dumps(_read_json(path), sort_keys=True)
+        content = json.dumps(read_json(path), sort_keys=True)
         return f"{zlib.crc32(content.encode()):08x}"
     if path.suffix != ".safetensors":
         return f"{zlib.crc32(path.read_bytes()):08x}"
@@ -190,7 +200,13 @@ def _checksum(path: Path) -> str:
     return own or checksum(read_weight_file(path))
 
 
-def _read_json(path: Path) -> object:
+def read_json(path: Path) -> Any:
+    """Read JSON in UTF-8.
+
+    Raises:
+        ValueError: if the file is damaged.
+        OSError: if it cannot be read.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

@@ -1,168 +1,286 @@
-"""Saving to and loading from a folder or the Hugging Face Hub, without pickles."""
+"""Save and load models, in a folder or on the Hugging Face Hub, without pickles."""
 
 import math
-import os
-from contextlib import suppress
-from dataclasses import fields, is_dataclass
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
 
 import torch
-from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
-from huggingface_hub.errors import EntryNotFoundError
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HFValidationError
 from safetensors import SafetensorError
 from safetensors.torch import save_file
-from torch import nn
+from torch import Tensor, nn
 
+from transformer.model.config import require_fields
 from transformer.model.files import (
     CHECKSUM,
-    MANIFEST,
     checksum,
     read_weight_file,
     require_unchanged,
     stored_shapes,
     write_atomically,
+    write_json,
     write_manifest,
+)
+from transformer.model.pretrained import (
+    CARD,
+    CONFIG,
+    FILES,
+    TOKENIZER_FILES,
+    WEIGHTS,
+    HubOptions,
+    Location,
+    locate,
+    require_known,
 )
 
 Model = TypeVar("Model", bound="HubModel")
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
-# Limit of computed buffers, such as tables of positions: the weight file does not bound them.
+# Limit for computed buffers, such as position tables, which the weight file does not bound.
 _MOST_BUFFER_BYTES = 1 << 30
 
-_FEW_NUMBERS = 1 << 20  # that fit any machine
+_FEW_NUMBERS = 1 << 20  # small enough for any machine
 
 
-class HubModel(
-    PyTorchModelHubMixin,
-    library_name="transformer-book",
-    repo_url="https://github.com/transformer-book/transformer-book",
-    tags=["translation"],
-):
-    """Gives a model ``save_pretrained``, ``from_pretrained`` and ``push_to_hub``.
+class HubModel:
+    """Mixin that adds ``save_pretrained``, ``from_pretrained`` and ``push_to_hub`` to a model.
 
-    They come from the Hub's mixin: weights as safetensors, configuration as JSON. Unlike the
-    mixin, loading raises on missing, unexpected or damaged weights, never unpickles, and refuses
-    a configuration that is damaged or larger than the weights before it allocates memory.
+    Weights are stored as safetensors, the configuration as JSON, and their checksums beside them.
+    Loading raises on missing, unexpected or damaged weights, never unpickles, and refuses a
+    configuration that is damaged, has unknown fields or is larger than the weights before it
+    allocates memory.
     """
 
-    # The mixin's own has a longer name for the first argument, and names the options.
+    config: Any
+
     @classmethod
-    def from_pretrained(  # type: ignore[override]
-        cls: type[Model], name_or_path: str | Path, **options: Any
+    def from_pretrained(
+        cls: type[Model],
+        name_or_path: str | Path,
+        *,
+        device: torch.device | str | None = None,
+        **options: Unpack[HubOptions],
     ) -> Model:
-        """Load a model from a folder, or from the Hub by its id "owner/name".
+        """Load a trained model in evaluation mode.
 
         Args:
-            name_or_path: the folder or id.
-            options: of the Hub's ``from_pretrained``, such as ``revision``.
+            name_or_path: a shipped name, a folder of a model or of a training run, a weight file,
+                or a Hub id "owner/name"; see :func:`~transformer.model.pretrained.locate`.
+            device: where to put it; None for the CPU.
+            options: for a download from the Hub, such as ``revision``; see
+                :class:`~transformer.model.pretrained.HubOptions`.
 
         Raises:
-            FileNotFoundError: if there is no such model.
-            ValueError: if a file is damaged, or the weights do not fit the configuration.
+            FileNotFoundError: if there is no such model, or the Hub cannot be reached.
+            ValueError: if a file is damaged, a field of the configuration is unknown, or the
+                weights do not fit the configuration.
+            TypeError: if an option is unknown.
         """
-        if os.path.isdir(name_or_path):
-            require_unchanged(name_or_path, CONFIG, WEIGHTS)
-        try:
-            return super().from_pretrained(name_or_path, **options)
-        except (ValueError, OSError):
-            raise
-        except Exception as error:  # the mixin fails in many ways on a strange config.json
-            reason = " ".join(str(error).split())[:300]
-            raise ValueError(
-                f"config.json of {str(name_or_path)!r} is not valid: {reason}"
-            ) from None
+        require_known(options, "device")
+        return cls.load(locate(name_or_path, **options), device)
 
     @classmethod
-    def _from_pretrained(
-        cls: type[Model],
-        *,
-        model_id: str,
-        config: Any = None,
-        map_location: str = "cpu",
-        strict: bool = True,
-        **options: Any,
+    def load(
+        cls: type[Model], location: Location, device: torch.device | str | None = None
     ) -> Model:
-        # The mixin's default would accept missing and unknown weights, and open a pickle.
-        files = _Files(model_id, options)
+        """Load a model from where :func:`~transformer.model.pretrained.locate` found it.
+
+        Args:
+            location: where its files are.
+            device: where to put it; None for the CPU.
+
+        Raises:
+            ValueError: as :meth:`from_pretrained`.
+        """
+        require_unchanged(location.folder, CONFIG, location.weights.name)
         try:
-            require_unchanged(files.folder(), CONFIG, WEIGHTS)
-            _require_types(config)
-            if strict:
-                _require_fitting(cls, config, files.path(WEIGHTS))
-            model = cls(config)
+            config = _configuration(get_type_hints(cls.__init__)["config"], location.settings())
+        except (TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise ValueError(f"{CONFIG} of {location.name!r} is not valid: {reason}") from None
+        try:
+            _require_fitting(cls, config, location.weights)
+            model = cls(config)  # type: ignore[call-arg]
             assert isinstance(model, nn.Module)
-            model.load_state_dict(read_weight_file(files.path(WEIGHTS)), strict=strict)
-            return model.to(map_location).eval()
+            model.load_state_dict(read_weight_file(location.weights))
+            return (model if device is None else model.to(device)).eval()
         except (RuntimeError, TypeError, KeyError, OverflowError, SafetensorError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(
-                f"the weights in {model_id!r} do not fit its configuration: {reason}"
+                f"the weights in {location.name!r} do not fit its configuration: {reason}"
             ) from None
 
-    # The mixin's own names the options. It writes the configuration last.
-    def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:
-        """Write configuration, weights, their checksums and a model card to a folder.
+    def save_pretrained(self, folder: str | Path) -> Path:
+        """Write configuration, weights and their checksums to a folder.
+
+        To store a tokenizer too, call ``Translator.save_pretrained``.
 
         Args:
-            save_directory: made if it does not exist; files in it are replaced, except a card.
-            options: of the Hub's ``save_pretrained``, such as ``push_to_hub``.
+            folder: made if it does not exist; files in it are replaced.
 
         Returns:
-            Where it is on the Hub, if it was sent there.
+            The folder.
 
         Raises:
-            OSError: if a file cannot be written.
+            OSError: if a file cannot be written; existing files stay.
         """
-        address = super().save_pretrained(save_directory, **options)
-        write_manifest(save_directory, CONFIG, WEIGHTS)
-        return address
+        return write_folder(folder, self)
 
-    def _save_pretrained(self, save_directory: Path) -> None:
-        assert isinstance(self, nn.Module)  # with which it is mixed
-        weights = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
-        metadata = {CHECKSUM: checksum(weights)}
-        path = Path(save_directory) / WEIGHTS
-        write_atomically(path, lambda p: save_file(weights, p, metadata=metadata))
+    def push_to_hub(
+        self,
+        repo_id: str,
+        private: bool | None = None,
+        token: str | None = None,
+        revision: str | None = None,
+        commit_message: str | None = None,
+    ) -> str:
+        """Upload configuration and weights to the Hugging Face Hub.
+
+        To upload a model that translates, with its tokenizer and a model card, call
+        ``Translator.push_to_hub``, which describes the arguments.
+        """
+        return upload(repo_id, self.save_pretrained, private, token, revision, commit_message)
 
 
-class _Files:
-    """The files of a saved model: those of a folder, or downloads from the Hub."""
+def write_folder(
+    folder: str | Path,
+    model: HubModel,
+    write_tokenizers: Callable[[Path], list[str]] | None = None,
+    card: str | None = None,
+    half: bool = False,
+) -> Path:
+    """Write a trained model: all of its files, or none.
 
-    def __init__(self, model_id: str, options: dict[str, Any]):
-        self.model_id = model_id
-        names = ("revision", "cache_dir", "force_download", "local_files_only", "token")
-        self.options: dict[str, Any] = {name: options[name] for name in names if name in options}
+    Args:
+        folder: made if it does not exist; files in it are replaced.
+        model: the model.
+        write_tokenizers: writes the tokenizers' files to a folder and returns their names.
+        card: text of the model card; None keeps the folder's card.
+        half: store the weights as float16, half the size.
 
-    def path(self, name: str) -> Path:
-        if os.path.isdir(self.model_id):
-            return Path(self.model_id) / name
-        return Path(hf_hub_download(repo_id=self.model_id, filename=name, **self.options))
+    Returns:
+        The folder.
 
-    def folder(self) -> Path:
+    Raises:
+        OSError: if a file cannot be written; existing files stay.
+    """
+    folder = Path(folder)
+    assert isinstance(model, nn.Module)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob(".saving-*"):  # of a program that was killed
+            shutil.rmtree(old, ignore_errors=True)
+        # All files are written before the first is moved into place: a full disk changes nothing.
+        with TemporaryDirectory(dir=folder, prefix=".saving-") as temporary:
+            unfinished = Path(temporary)
+            write_config(unfinished, model)
+            weights = model.state_dict()
+            if half:
+                weights = {name: weight.half() for name, weight in weights.items()}
+            write_weights(unfinished / WEIGHTS, weights)
+            names = write_tokenizers(unfinished) if write_tokenizers else []
+            if card is not None:
+                (unfinished / CARD).write_text(card, encoding="utf-8")
+            write_manifest(unfinished, CONFIG, WEIGHTS, *names)
+            # If the program is killed between two files, the checksums reveal it.
+            for file in sorted(unfinished.iterdir()):
+                write_atomically(folder / file.name, file.rename)
+            if names:  # files of another kind of tokenizer would be found first
+                for name in {*TOKENIZER_FILES} - {*names}:
+                    (folder / name).unlink(missing_ok=True)
+    except SafetensorError as error:
+        raise OSError(f"cannot write {folder}: {error}") from error
+    return folder
+
+
+def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write weights atomically as safetensors, with a checksum in the header.
+
+    Raises:
+        OSError: if the file cannot be written; an existing one stays.
+    """
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    # One entry only: the library writes several in random order, so files would differ.
+    metadata = {CHECKSUM: checksum(contiguous)}
+    write_atomically(path, lambda p: save_file(contiguous, p, metadata=metadata))
+
+
+def write_config(folder: Path, model: HubModel) -> None:
+    """Write ``config.json`` of a model atomically.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    write_json(folder / CONFIG, dict(sorted(model.config.to_dict().items())))
+
+
+def upload(
+    repo_id: str,
+    write: Callable[[Path], object],
+    private: bool | None,
+    token: str | None,
+    revision: str | None,
+    commit_message: str | None,
+) -> str:
+    """Upload what ``write`` puts into a folder to the Hub, in one commit.
+
+    Args:
+        repo_id: "owner/name"; created if it does not exist.
+        write: called with a temporary folder.
+        private: whether a new repository is private; None for the owner's default.
+        token: of the Hub; None for that of ``hf auth login``.
+        revision: branch, created if it does not exist; None for the main one.
+        commit_message: None for "Upload model".
+
+    Returns:
+        The address of the repository.
+
+    Raises:
+        OSError: if the Hub refuses or cannot be reached; nothing is uploaded then.
+        ValueError: if ``repo_id`` is not valid.
+    """
+    api = HfApi(token=token)
+    with TemporaryDirectory() as temporary:
+        write(Path(temporary))
         try:
-            folder = self.path(WEIGHTS).parent
-        except EntryNotFoundError:
-            raise ValueError(
-                f"no {WEIGHTS} found in {self.model_id!r}; weights in a pickle are not read"
-            ) from None
-        with suppress(EntryNotFoundError):
-            self.path(MANIFEST)  # downloads it beside the others
-        return folder
+            repository = api.create_repo(repo_id, private=private, exist_ok=True)
+            if revision is not None:
+                api.create_branch(repository.repo_id, branch=revision, exist_ok=True)
+            api.upload_folder(
+                repo_id=repository.repo_id,
+                folder_path=temporary,
+                allow_patterns=list(FILES),
+                # Files of another kind of tokenizer; those in the folder are not deleted.
+                delete_patterns=list(TOKENIZER_FILES),
+                revision=revision,
+                commit_message=commit_message or "Upload model",
+            )
+        except HFValidationError as error:
+            raise ValueError(f"repo_id must be 'owner/name', got {repo_id!r}: {error}") from None
+        except Exception as error:  # errors of the Hub and the network share no base class
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            raise OSError(
+                f"cannot upload to {repo_id!r} on the Hugging Face Hub: {reason}"
+            ) from error
+    return str(repository)
 
 
-def _require_types(config: Any) -> None:
-    """Raise ValueError if a field of a configuration from a file is not of its type."""
-    if not is_dataclass(config):
-        raise ValueError(f"config.json must hold a model's configuration, got {config!r:.60}")
-    hints = get_type_hints(type(config))
-    for field in fields(config):
-        value, hint = getattr(config, field.name), hints[field.name]
-        kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        if not any(_is_of(value, kind) for kind in kinds):
-            raise ValueError(f"{field.name} must be of type {field.type}, got {value!r:.60}")
+def _configuration(kind: Any, values: dict[str, Any]) -> Any:
+    """Make a configuration; raise ValueError for an unknown field or one of another type."""
+    require_fields(kind, values)
+    hints = get_type_hints(kind)
+    for field in fields(kind):
+        if field.name in values:
+            value, hint = values[field.name], hints[field.name]
+            kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+            if not any(_is_of(value, kind) for kind in kinds):
+                raise ValueError(f"{field.name} must be of type {field.type}, got {value!r:.60}")
+    return kind(**values)
 
 
 def _is_of(value: Any, kind: Any) -> bool:
@@ -173,7 +291,7 @@ def _is_of(value: Any, kind: Any) -> bool:
     return value is None if kind is NoneType else type(value) is kind
 
 
-def _require_fitting(cls: type, config: Any, weights: Path) -> None:
+def _require_fitting(cls: Any, config: Any, weights: Path) -> None:
     """Raise RuntimeError if the model would be larger than its weights, without making it."""
     if not weights.is_file():
         raise FileNotFoundError(f"no weights at {weights}")
@@ -187,7 +305,7 @@ def _require_fitting(cls: type, config: Any, weights: Path) -> None:
     with torch.device("meta"):  # shapes without memory
         model = cls(config)
     needed = sum(tensor.numel() for tensor in model.state_dict().values())
-    # A small misfit is left to the loading, which names the weights that do not fit.
+    # Loading reports a small mismatch better: it names the weights that do not fit.
     if needed > 2 * stored + _FEW_NUMBERS:
         raise RuntimeError(f"{needed:,} numbers are needed, the file holds {stored:,}")
     tables = sum(buffer.numel() * buffer.element_size() for buffer in model.buffers())

@@ -47,6 +47,9 @@ class Transformer(TranslationModel):
     Args:
         config: sizes and options.
 
+    Raises:
+        TypeError: if ``config`` is something else, such as a number.
+
     Paper: section 3, Figure 1
     """
 
@@ -56,6 +59,11 @@ class Transformer(TranslationModel):
     decoder: Sequence[DecoderLayer]
 
     def __init__(self, config: TransformerConfig):
+        if not isinstance(config, TransformerConfig):
+            raise TypeError(
+                "config must be a TransformerConfig, such as TransformerConfig.base(vocab_size="
+                f"37_000), got {config!r:.60}"
+            )
         super().__init__(config)
         d = config.d_model
         self.embedding = TokenEmbedding(config.vocab_size, d)
@@ -104,8 +112,12 @@ class Transformer(TranslationModel):
         Returns:
             The memory. Its values at padding positions are undefined; no query attends to them.
 
+        Raises:
+            ValueError: if ``source`` is empty or has not two axes.
+
         Paper: section 3.1, Encoder
         """
+        require_ids("source", source)
         mask = self.source_mask(source)
         x = self.dropout(self.positions(self.embedding(source)))
         for layer in self.encoder:
@@ -125,8 +137,13 @@ class Transformer(TranslationModel):
             memory: the output of :meth:`encode`.
             source: the source ids, for their padding mask.
 
+        Raises:
+            ValueError: if ``target`` is empty, has not two axes, or has another number of rows than
+                ``source``.
+
         Paper: section 3.1, Decoder
         """
+        require_ids("target", target, rows=len(source))
         source_mask = self.source_mask(source)
         x = self.dropout(self.target_positions(self.embed_target(target)))
         for layer in self.decoder:
@@ -146,9 +163,13 @@ class Transformer(TranslationModel):
 
         Paper: section 3.4
         """
-        return (
-            self.output.weight if self.config.sharing == "none" else self._target_embedding.weight
-        )
+        if self.config.sharing != "none":
+            return self._target_embedding.weight
+        if isinstance(self.output, nn.Linear):
+            return self.output.weight
+        # A module in its place, such as LoRA's: the matrix that it applies.
+        like = next(self.output.parameters())
+        return self.output(torch.eye(self.config.d_model, device=like.device, dtype=like.dtype)).T
 
     def source_mask(self, source: Int[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"] | None:
         """Return the mask of source positions; None for all of them.
@@ -314,3 +335,18 @@ class Transformer(TranslationModel):
 
     def _norm(self) -> nn.Module:
         return make_norm(self.config.norm_kind, self.config.d_model, self.config.layer_norm_eps)
+
+
+def require_ids(name: str, ids: Tensor, rows: int | None = None) -> None:
+    """Raise ValueError unless token ids are a matrix with something in each row.
+
+    Args:
+        name: of the argument, for the message.
+        ids: the token ids.
+        rows: number of rows that there must be; None for any.
+    """
+    if ids.dim() != 2 or ids.size(1) == 0:
+        shape = tuple(ids.shape)
+        raise ValueError(f"{name} must hold ids of shape (batch, length), got shape {shape}")
+    if rows is not None and ids.size(0) != rows:
+        raise ValueError(f"{name} must have {rows} rows like source, got {ids.size(0)}")

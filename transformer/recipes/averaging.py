@@ -6,9 +6,10 @@ Paper: section 6.1
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer.data.tokenizer import Tokenizer
-from transformer.model.files import require_unchanged
-from transformer.recipes.architectures import Model, build_model, config_of_class
+from transformer.data.tokenizer import load_tokenizers
+from transformer.inference.translator import Translator
+from transformer.model.pretrained import locate
+from transformer.recipes.architectures import build_model, config_of_class
 from transformer.training.checkpoint import average_checkpoints, load_state
 
 
@@ -30,10 +31,12 @@ def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
     return found[-last:]
 
 
-def average_model(checkpoints: Sequence[Path | str]) -> tuple[Model, Tokenizer]:
-    """Average weight files ``RUN/checkpoints/step-*.safetensors``; return model and tokenizer.
+def average_model(paths: Sequence[Path | str]) -> Translator:
+    """Average the weights of models; return the mean with its tokenizer.
 
-    The configuration and the tokenizer are read from ``RUN``.
+    Args:
+        paths: weight files, or other names that :func:`~transformer.model.pretrained.locate` finds.
+            Configuration and tokenizer are those of the first.
 
     Raises:
         FileNotFoundError: if a file, or the run around it, is missing.
@@ -41,17 +44,17 @@ def average_model(checkpoints: Sequence[Path | str]) -> tuple[Model, Tokenizer]:
 
     Paper: section 6.1
     """
-    weights = average_checkpoints(checkpoints)
-    run = Path(checkpoints[0]).resolve().parent.parent
-    if not (run / "state.pt").is_file():
-        raise FileNotFoundError(f"{checkpoints[0]} lies in no training run: no {run / 'state.pt'}")
-    mark, identity = "model.", load_state(run / "state.pt")["config"]
-    values = {k.removeprefix(mark): v for k, v in identity.items() if k.startswith(mark)}
-    # Runs of the first version do not name their class: there was only one.
-    model = build_model(config_of_class(identity.get("architecture", "Transformer"), values))
+    places = [locate(path) for path in paths]
+    weights = average_checkpoints([place.weights for place in places])
+    state, kind = places[0].folder / "state.pt", "Transformer"
+    if state.is_file():
+        # Runs of the first version do not name their class: there was only one.
+        kind = load_state(state)["config"].get("architecture", kind)
+    model = build_model(config_of_class(kind, places[0].settings()))
     try:
         model.load_state_dict(weights)
     except RuntimeError:  # a line per weight
-        raise ValueError(f"{checkpoints[0]} holds another model than the run in {run}") from None
-    require_unchanged(run, "tokenizer.json")
-    return model.eval(), Tokenizer.load(run / "tokenizer.json")
+        there = f"the configuration in {places[0].folder}"
+        raise ValueError(f"{paths[0]} holds another model than {there}") from None
+    source, target = load_tokenizers(places[0].folder)
+    return Translator(model.eval(), source, target_tokenizer=target)

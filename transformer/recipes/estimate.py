@@ -3,7 +3,11 @@
 Paper: section 5.2 (hardware and schedule), section 6.1 and Table 2 (training cost)
 """
 
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
@@ -52,7 +56,7 @@ def training_flops(
 
     A multiplication and an addition are two operations. The backward pass costs twice the forward
     pass. Masked scores are counted because they are computed; softmax, norms and the optimizer are
-    few operations and are left out. Lengths are in tokens; a mean will do.
+    few operations and are left out. Lengths are in tokens; they may be means.
     """
     S, T, d = source_length, target_length, config.d_model
     keys = config.num_heads * (config.d_k or d // config.num_heads)
@@ -75,7 +79,7 @@ class Requirements:
 
     name: str  #: of the preset
     parameters: int
-    download: int  #: at most; 0 if the corpus is small or already on this machine
+    download: int  #: upper bound; 0 if the corpus is small or already on this machine
     text: int  #: disk for the unpacked text
     folder: int  #: disk for the run folder at its fullest
     main_memory: int  #: for the program, the text and its tokens
@@ -89,7 +93,7 @@ class Requirements:
         return self.download + self.text + self.folder
 
     def lines(self) -> list[str]:
-        """Return the needs as a few lines of text."""
+        """Format the needs as a few lines of text."""
         disk, memory = f"disk: {size(self.disk)}", f"memory: about {size(self.main_memory)}"
         if self.download:
             disk += f" ({size(self.download)} of it to download at most, "
@@ -146,6 +150,29 @@ def run_bytes(parameters: int, keep_last: int) -> int:
     written, and twice the training state, which is three times as large as the weights.
     """
     return 4 * parameters * (keep_last + 3) + 2 * 12 * parameters
+
+
+def require_disk(needs: Mapping[Path, int]) -> None:
+    """Raise OSError if a disk lacks the space that folders on it need.
+
+    Args:
+        needs: bytes that each folder will hold, including what it holds already.
+    """
+    missing: dict[int, int] = {}  # by disk
+    for folder, needed in needs.items():
+        folder = folder.absolute()
+        for path in folder.rglob("*"):
+            with suppress(OSError):  # another program may have removed it
+                needed -= path.stat().st_size
+        present = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        disk = present.stat().st_dev
+        missing[disk] = missing.get(disk, 0) + max(0, needed)
+        free = shutil.disk_usage(present).free
+        if missing[disk] > free:
+            raise OSError(
+                f"{folder} needs {size(missing[disk])} more, but its disk has {size(free)} free; "
+                f"make room, or choose another folder"
+            )
 
 
 def training_bytes(
@@ -284,9 +311,9 @@ def _seconds_per_sentence(translator: Translator, split: Split, beam_size: int) 
     sources, references = split.source[:_SAMPLE], split.target[:_SAMPLE]
     lengths = [len(ids) for ids in translator.tokenizer.encode_batch(references)]
     longest = round(1.3 * sum(lengths) / len(lengths)) + 1
-    translator.translate(sources[:2], beam_size, max_length=2)  # warm up
+    translator.translate(sources[:2], beam_size=beam_size, max_length=2)  # warm up
     started = perf_counter()
-    translator.translate(sources, beam_size, max_length=longest)
+    translator.translate(sources, beam_size=beam_size, max_length=longest)
     return (perf_counter() - started) / len(sources)
 
 

@@ -4,15 +4,31 @@ Paper: sections 5 and 6.1
 """
 
 import difflib
+import shlex
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, get_args
 
 from transformer.baselines import ConvolutionalConfig, RecurrentConfig
 from transformer.data.moses import TextForm
 from transformer.inference.decoding import LengthPenalty
+from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.recipes.architectures import ModelConfig
 from transformer.training.config import TrainingConfig
+
+#: Largest beam of the final evaluation; a larger one would fill the memory after hours of training.
+WIDEST_BEAM = 256
+
+#: Most tokens of a vocabulary that is learned from a text.
+LARGEST_VOCABULARY = 1_000_000
+
+#: Fields of a model that its weights do not depend on.
+FREE_OF_WEIGHTS = ("dropout", "attention_dropout", "activation_dropout")
+
+#: The part of an option's name that says to which split the user's file belongs.
+FILE_OPTIONS = {"train": "", "validation": "valid-", "test": "test-"}
 
 
 @dataclass(frozen=True)
@@ -33,6 +49,7 @@ class Preset:
     beam_size: int = 4  #: of the final evaluation
     alpha: float = 0.6  #: exponent of the length penalty of the final evaluation
     penalty: LengthPenalty = "gnmt"  #: see :func:`~transformer.inference.decoding.length_penalty`
+    init_from: str | None = None  #: weights to start from, see :meth:`starting_from`
 
     def __post_init__(self) -> None:
         for name in ("train_pairs", "test_pairs"):
@@ -42,6 +59,12 @@ class Preset:
         for name, least in (("score_pairs", 0), ("beam_size", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for name, value, most in (
+            ("beam_size", self.beam_size, WIDEST_BEAM),
+            ("vocab_size", self.model.vocab_size, LARGEST_VOCABULARY),
+        ):
+            if value > most:
+                raise ValueError(f"{name} must be at most {most:,}, got {value:,}")
         for name, kind in dict(text=TextForm, penalty=LengthPenalty).items():
             if getattr(self, name) not in get_args(kind):
                 known = ", ".join(get_args(kind))
@@ -50,18 +73,26 @@ class Preset:
     def with_changes(self, **changes: Any) -> "Preset":
         """Return the preset with fields replaced: its own, the model's or the training's.
 
-        ``max_length`` is that of the training.
+        ``max_length`` is the training's field; the model's grows with it if needed.
 
         Raises:
-            ValueError: if there is no such field, or a value is out of range.
+            ValueError: if there is no such field, a value is out of range, or the weights that the
+                run starts from have another value.
         """
         parts: dict[str, dict[str, Any]] = {"own": {}, "model": {}, "training": {}}
         for name, value in changes.items():
             parts[self.field(name)[0]][name] = value
+        for name, value in parts["model"].items() if self.init_from else ():
+            fixed = getattr(self.model, name)
+            if name not in FREE_OF_WEIGHTS and value != fixed:
+                raise ValueError(
+                    f"{name} must be {fixed}, as in the weights of {self.init_from!r}, got {value}"
+                )
         if changes.get("max_length") is not None and hasattr(self.model, "max_length"):
             # The training's. The model must accept what it is trained on.
             longest = max(self.model.max_length, changes["max_length"])
-            parts["model"]["max_length"] = longest
+            if not (self.init_from and getattr(self.model, "positions", None) == "learned"):
+                parts["model"]["max_length"] = longest
         return replace(
             self,
             model=replace(self.model, **parts["model"]),
@@ -74,19 +105,56 @@ class Preset:
         known: dict[str, tuple[str, Any]] = {}
         for home, part in (("own", self), ("model", self.model), ("training", self.training)):
             known |= {f.name: (home, f.type) for f in fields(part)}
-        del known["model"], known["training"], known["name"]
+        del known["model"], known["training"], known["name"], known["init_from"]
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"fields: {', '.join(sorted(known))}"
             raise ValueError(f"unknown field {name!r}; {hint}")
         return known[name]
 
-    def command(self) -> str:
-        """Return the command that repeats a run of this preset.
+    def uncapped(self) -> "Preset":
+        """Return the preset without its caps on the text, which are meant for its own corpus."""
+        return replace(self, train_pairs=None, test_pairs=None)
 
-        It sets the fields that differ from the preset of that name.
+    def starting_from(self, name_or_path: str) -> "Preset":
+        """Return the preset for fine-tuning a trained model, whose configuration it takes.
+
+        The run also takes the model's weights and its tokenizer. Only dropout can be changed
+        afterwards.
+
+        Args:
+            name_or_path: see :meth:`Translator.from_pretrained
+                <transformer.inference.translator.Translator.from_pretrained>`.
+
+        Raises:
+            FileNotFoundError: if there is no such model.
+            ValueError: if it cannot be read.
         """
-        words, named = [f"transformer train {self.name}"], get_preset(self.name)
+        model = Translator.from_pretrained(name_or_path).model.config
+        return replace(self, model=model, init_from=name_or_path)
+
+    def command(
+        self, files: Mapping[str, tuple[str, str]] | None = None, data_dir: Path | str | None = None
+    ) -> str:
+        """Return the command that repeats a run of this preset, in the syntax of a shell.
+
+        It sets the fields that differ from the built-in preset of the same name.
+
+        Args:
+            files: source file and target file of each split, if the user gave any.
+            data_dir: folder of the user's copies of corpus files.
+        """
+        named, words = get_preset(self.name), ["transformer", "train", self.name]
+        if self.init_from is not None:
+            named = named.starting_from(self.init_from)
+            words += ["--init-from", self.init_from]
+        if data_dir is not None:
+            words += ["--data-dir", str(data_dir)]
+        if files:
+            named = replace(named, corpus=self.corpus).uncapped()
+        for split, pair in (files or {}).items():
+            for side, path in zip(("source", "target"), pair, strict=True):
+                words += [f"--{FILE_OPTIONS[split]}{side}-file", path]
         parts = (self, named), (self.model, named.model), (self.training, named.training)
         for mine, theirs in parts:
             for field_name in (f.name for f in fields(mine)):
@@ -95,8 +163,8 @@ class Preset:
                 if field_name in ("model", "training") or follows:
                     continue
                 if value != getattr(theirs, field_name, None):
-                    words.append(f"--set {field_name}={value}")
-        return " ".join(words)
+                    words += ["--set", f"{field_name}={value}"]
+        return shlex.join(words)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, nested as they are."""

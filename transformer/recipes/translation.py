@@ -3,55 +3,71 @@
 Paper: sections 5 and 6.1
 """
 
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 
-from transformer.baselines import RecurrentConfig
-from transformer.data.batching import EncodedPairs, TokenBatches, encode_pairs
+from transformer.data.batching import encode_pairs
 from transformer.data.corpora import Corpus, Split, load_corpus
 from transformer.data.moses import TextForm, in_form
 from transformer.data.parallel import StreamedSplit
+from transformer.data.splits import find_leaks
 from transformer.data.token_cache import cached_pairs, cached_tokenizer
 from transformer.data.tokenizer import Tokenizer
-from transformer.inference.decoding import LengthPenalty
+from transformer.inference.decoding import SearchKeywords, SearchOptions
 from transformer.inference.device import device_label
 from transformer.inference.metrics import Score, bleu, chrf
+from transformer.inference.model_card import model_card
 from transformer.inference.translator import Translator
-from transformer.model.files import MANIFEST, require_unchanged, write_manifest
+from transformer.model.files import MANIFEST, require_unchanged
+from transformer.model.pretrained import CONFIG, TOKENIZER_FILES
 from transformer.recipes.architectures import architecture, build_model
-from transformer.recipes.estimate import estimate_time, requirements
+from transformer.recipes.estimate import estimate_time, require_disk, requirements, run_bytes
 from transformer.recipes.presets import PRESETS, Preset
-from transformer.recipes.record import describe_environment, write_record, write_translations
-from transformer.training.checkpoint import average_checkpoints, save_pretrained
-from transformer.training.curve import read_curve
+from transformer.recipes.record import (
+    describe_environment,
+    read_record,
+    write_record,
+    write_translations,
+)
+from transformer.training.callbacks import Callback
+from transformer.training.checkpoint import average_checkpoints
+from transformer.training.config import TrainingConfig
+from transformer.training.curve import read_curve, require_trackers
 from transformer.training.run_folder import FORMER_STATE, LOCK
+from transformer.training.schedule import learning_rate
 from transformer.training.trainer import Trainer
+
+# Without one of these, a run is not finished.
+_RESULTS = ("translations.json.gz", "model/config.json", "model/model.safetensors")
 
 
 class TranslationRun:
     """One training run in one folder: start it, resume it, evaluate it.
 
-    The folder receives ``tokenizer.json`` with its checksum, the files of
-    :class:`~transformer.training.trainer.Trainer`, ``model/`` (the averaged weights, ready for
-    ``Translator``), ``translations.json.gz`` (of every test split) and ``run.json`` (the record).
-    An unfinished run of the same preset in this folder is resumed.
+    The folder receives the files of :class:`~transformer.training.trainer.Trainer`, ``model/`` (the
+    averaged weights with their model card, ready for ``Translator``), ``translations.json.gz`` (of
+    every test split) and ``run.json`` (the record). An unfinished run of the same preset in this
+    folder is resumed.
 
     Args:
-        preset: the recipe.
-        folder: where to write.
+        preset: the recipe; for fine-tuning, :meth:`Preset.starting_from
+            <transformer.recipes.presets.Preset.starting_from>` makes one.
+        folder: the run folder, where everything is written.
         data_dir: the user's own files, see :func:`~transformer.data.corpora.load_corpus`.
         corpus: use this text instead of the preset's corpus.
-        tensorboard: also write the curve for TensorBoard.
+        trackers: see :class:`~transformer.training.trainer.Trainer`.
         progress: show a progress bar; None shows it on a terminal only.
 
     Raises:
         FileExistsError: if the folder holds something other than a run.
+        OSError: if the disk has too little space.
         ValueError: if the folder holds a run of another configuration, if the corpus is unknown,
             or if the text supports no vocabulary of that size.
 
@@ -64,30 +80,34 @@ class TranslationRun:
         folder: Path | str,
         data_dir: Path | str | None = None,
         corpus: Corpus | None = None,
-        tensorboard: bool = False,
+        trackers: Sequence[Any] = (),
         progress: bool | None = None,
     ):
         self.folder = Path(folder)
         self._require_own_folder()
+        require_trackers(trackers)
+        own_text = corpus is not None
         corpus = load_corpus(preset.corpus, data_dir) if corpus is None else corpus
         self.corpus = in_form(corpus, preset.text)
         self.preset = preset = replace(preset, corpus=self.corpus.name)
+        #: The command that repeats the run; None if no command does.
+        self.command: str | None = None
+        if preset.name in PRESETS and (self.corpus.files or not own_text):
+            self.command = preset.command(self.corpus.files, data_dir)
         train = self.corpus.train.first(preset.train_pairs)
-        self.tokenizer = self._tokenizer(train)
+        start = None if preset.init_from is None else Translator.from_pretrained(preset.init_from)
+        self.tokenizer = self._tokenizer(train) if start is None else _joint_tokenizer(start)
 
         training = preset.training
         torch.manual_seed(training.seed)
         self.model = build_model(replace(preset.model, vocab_size=self.tokenizer.vocab_size))
+        if start is not None:
+            self.model.load_state_dict(start.model.state_dict())
         self.translator = Translator(self.model, self.tokenizer)
-        limits = [training.max_length]
-        if not isinstance(preset.model, RecurrentConfig) and preset.model.positions == "learned":
-            limits.append(preset.model.max_length)
-        longest = min((limit for limit in limits if limit is not None), default=None)
         if isinstance(train, StreamedSplit):
             pairs = cached_pairs(self.tokenizer, train)
         else:
             pairs = encode_pairs(self.tokenizer, train)
-        self.batches = TokenBatches(pairs, training.batch_tokens, training.seed, longest)
         self.validation = self._fitting("validation", self.corpus.validation)
         tests = {
             name: self._fitting(name, split).first(preset.test_pairs)
@@ -96,22 +116,24 @@ class TranslationRun:
         }
         #: Scored at the end, every test split, or validation where there is none.
         self.tests: dict[str, Split] = tests or {"validation": self.validation}
-        validation = encode_pairs(self.tokenizer, self.validation)
+        require_disk({self.folder: run_bytes(self.model.num_parameters(), training.keep_last)})
         self.trainer = Trainer(
             self.model,
-            self.batches,
+            pairs,
             training,
             self.folder,
-            validation=_batches_of_all(validation, training.batch_tokens),
+            callbacks=[_StartedFrom(preset.init_from)],
+            validation=encode_pairs(self.tokenizer, self.validation),
             score=self._validation_bleu if preset.score_pairs else None,
-            tensorboard=tensorboard,
+            tokenizer=self.tokenizer,
+            trackers=trackers,
             progress=progress,
         )
-        # Not earlier: a run that cannot start leaves nothing behind.
-        if self.trainer.accelerator.is_main_process and not self.trainer.step:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self.tokenizer.save(self.folder / "tokenizer.json")
-            write_manifest(self.folder, "tokenizer.json")
+        self.batches = self.trainer.batches
+        self.trainer.resume()
+        if own_text and self.trainer.accelerator.is_main_process and self.finished() is None:
+            for leak in find_leaks(self.corpus.splits):
+                warnings.warn(leak, stacklevel=2)
 
     def describe(self) -> str:
         """Describe corpus, model, training and device, and estimate disk, memory and time.
@@ -130,25 +152,85 @@ class TranslationRun:
         left = estimate_time(preset, self.trainer, self.translator, self.validation, tests)
         on_gpu = accelerator.device.type == "cuda"
         needs = requirements(preset, parameters, left, processes, on_gpu, at_hand=True)
+        weights = f", weights of {preset.init_from}" if preset.init_from else ""
         lines = [
             f"{preset.name}: {self.corpus.name}, {len(pairs):,} training pairs, "
             f"{int(pairs.target.lengths().sum()):,} target tokens, "
             f"vocabulary {self.tokenizer.vocab_size:,}",
-            f"model: {architecture(preset.model)}, {parameters:,} parameters, " + ", ".join(sizes),
+            *self._describe_text(),
+            f"model: {architecture(preset.model)}, {parameters:,} parameters, "
+            + ", ".join(sizes)
+            + weights,
             f"training: {training.max_steps:,} steps of at most "
             f"{training.batch_tokens * per_step:,} tokens, "
             f"{training.max_steps * per_step / len(self.batches):.1f} epochs, "
-            f"{training.precision}",
+            f"{training.precision}, learning rate up to {self._highest_learning_rate():.1e}",
             f"device: {device_label(accelerator.device)}, "
             f"{processes} process{'es' * (processes > 1)}",
             *needs.lines()[1:],  # without the title
             f"folder: {self.folder}",
         ]
-        if self.batches.num_dropped:
-            lines.insert(1, f"left out: {self.batches.num_dropped:,} pairs that are too long")
         if self.trainer.step:
-            lines.append(f"going on from step {self.trainer.step:,}")
+            lines.append(f"resuming from step {self.trainer.step:,}")
         return "\n".join(lines)
+
+    def _highest_learning_rate(self) -> float:
+        training, d_model = self.preset.training, self.model.config.d_model
+        highest = min(training.warmup_steps, training.max_steps)
+        return learning_rate(highest, d_model, training.warmup_steps, training.learning_rate_factor)
+
+    def _describe_text(self) -> list[str]:
+        """Describe what is capped, left out and held out."""
+        preset, splits, files = self.preset, self.corpus.splits, self.corpus.files
+        lines = []
+        if preset.train_pairs is not None and preset.train_pairs < len(splits["train"]):
+            lines.append(
+                f"capped: the first {preset.train_pairs:,} of {len(splits['train']):,} training "
+                f"pairs (train_pairs)"
+            )
+        if self.batches.num_dropped:
+            limit = min(self.batches.batch_tokens, self.batches.max_length or sys.maxsize)
+            lines.append(
+                f"left out: {self.batches.num_dropped:,} training pairs with more than {limit:,} "
+                f"tokens on a side"
+            )
+        origins = {name: f" of {source}" for name, (source, _) in files.items()}
+        if files:
+            origins.setdefault("validation", f" held out of {files['train'][0]}")
+        for name, split in splits.items():
+            during = name == "validation"
+            scored = preset.score_pairs if during else preset.test_pairs
+            if name != "train":
+                lines.append(f"{name}: {len(split):,} pairs{origins.get(name, '')}")
+                if scored and scored < len(split):
+                    field = "score_pairs" if during else "test_pairs"
+                    when = " during training" * during
+                    lines[-1] += f", the first {scored:,} scored{when} ({field})"
+        if "validation" in self.tests:
+            lines.append("test: none, the final scores are those of validation")
+        return lines
+
+    def finished(self) -> dict[str, Any] | None:
+        """Return the record of this run if the run is complete and none of its files is missing."""
+        try:
+            record = read_record(self.folder / "run.json")
+            fields = record["preset"]
+            # Made anew, so that fields which an earlier version did not have get their defaults.
+            model = type(self.preset.model)(**fields["model"])
+            training = TrainingConfig(**fields["training"])
+            preset = Preset(**fields | dict(model=model, training=training))
+        except (OSError, LookupError, TypeError, ValueError):
+            return None
+        text = record.get("corpus")
+        complete = (
+            all((self.folder / name).is_file() for name in _RESULTS)
+            and self.trainer.step >= self.preset.training.max_steps
+            and record.get("steps") == self.trainer.step
+            and preset == self.preset
+            and isinstance(text, dict)
+            and text.get("sha256") == self.corpus.checksum
+        )
+        return record if complete else None
 
     def train(self) -> bool:
         """Train; return False if a signal ended it early (call again to resume)."""
@@ -164,23 +246,25 @@ class TranslationRun:
         paths, preset = self.trainer.checkpoints(), self.preset
         metrics, translations = [], {}
         search: dict[str, Any] = dict(alpha=preset.alpha, penalty=preset.penalty)
-        for weights, used in (("last", paths[-1:]), ("averaged", paths)):
+        # The mean of a single checkpoint is that checkpoint.
+        for weights, used in (("last", paths[-1:]), ("averaged", paths))[len(paths) == 1 :]:
             self.model.load_state_dict(average_checkpoints(used))
             for name, split in self.tests.items():
                 for beam_size in sorted({1, preset.beam_size}):
-                    found = self.translator.translate(split.source, beam_size, **search)
-                    translations[name] = found  # finally those of the averaged weights and the beam
+                    found = self.translator.translate(
+                        split.source, beam_size=beam_size, sentence_case=False, **search
+                    )
+                    translations[name] = found  # the last ones stay: averaged weights, beam search
                     result = dict(
                         split=name, pairs=len(split), weights=weights, beam_size=beam_size, **search
                     )
                     for score in _scores(found, split, preset.text):
                         metrics.append(result | score.to_dict())
                         say(f"{name}, {weights} weights, beam {beam_size}: {score}")
-        save_pretrained(self.model, self.tokenizer, self.folder / "model")
         trainer = self.trainer
         record = dict(
             preset=preset.to_dict(),
-            command=preset.command() if preset.name in PRESETS else None,
+            command=self.command,
             seed=preset.training.seed,
             architecture=architecture(preset.model),
             corpus=dict(
@@ -200,9 +284,23 @@ class TranslationRun:
             samples=self._samples(translations),
             curve=read_curve(self.folder / "curve.jsonl"),
         )
+        self.translator.card = self._card(record)
+        self.translator.save_pretrained(self.folder / "model")
         write_translations(self.folder / "translations.json.gz", translations)
         write_record(self.folder / "run.json", record)
         return record
+
+    def _card(self, record: dict[str, Any]) -> str:
+        return model_card(
+            f"{self.folder}/model",
+            record["corpus"]["languages"],
+            record["corpus"],
+            record["metrics"],
+            record["parameters"],
+            record | dict(hardware=record["environment"]["hardware"]["device"]),
+            self.preset.name,
+            self.command,
+        )
 
     def _samples(self, translations: dict[str, list[str]], count: int = 8) -> list[dict[str, str]]:
         name, split = next(iter(self.tests.items()))
@@ -214,7 +312,7 @@ class TranslationRun:
 
     def _validation_bleu(self, model: object) -> dict[str, float]:
         split = self.validation.first(self.preset.score_pairs)
-        translations = self.translator.translate(split.source, beam_size=1)
+        translations = self.translator.translate(split.source, beam_size=1, sentence_case=False)
         return {"bleu": _bleu(translations, split, self.preset.text).score}
 
     def _tokenizer(self, train: Split) -> Tokenizer:
@@ -250,40 +348,78 @@ class TranslationRun:
 
     def _require_own_folder(self) -> None:
         if self.folder.is_file():
-            raise FileExistsError(f"{self.folder} is a file, a folder is needed")
+            raise FileExistsError(f"{self.folder} is a file, but must be a folder")
         if not self.folder.is_dir() or (self.folder / "state.pt").exists():
             return
         # Files of a run that was killed before its first checkpoint. A folder with a trained model
         # has a tokenizer.json as well, but also other files.
-        own = {"tokenizer.json", MANIFEST, "curve.jsonl", "checkpoints", "tensorboard"}
-        own |= {LOCK, FORMER_STATE}
+        own = {CONFIG, *TOKENIZER_FILES, MANIFEST, "curve.jsonl", "checkpoints", "tensorboard"}
+        own |= {LOCK, FORMER_STATE, "wandb"}
         names = sorted(path.name for path in self.folder.iterdir())
         strange = [name for name in names if name not in own and not name.endswith(".tmp")]
         if strange:
             raise FileExistsError(
-                f"{self.folder} exists and holds no training run, but {strange[0]}; "
+                f"{self.folder} exists but holds no training run (found {strange[0]}); "
                 f"choose another folder"
             )
+
+
+class _StartedFrom(Callback):
+    """Record what a run started from, and refuse to resume it from another start."""
+
+    def __init__(self, init_from: str | None):
+        self.init_from = init_from
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(init_from=self.init_from)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        theirs, mine = (name or "random weights" for name in (state["init_from"], self.init_from))
+        if theirs != mine:
+            raise ValueError(
+                f"the run in this folder started from {theirs}, but init_from is {mine}; choose "
+                f"another folder"
+            )
+
+
+def _joint_tokenizer(start: Translator) -> Tokenizer:
+    """Return the tokenizer of a model to fine-tune; ValueError if it has two."""
+    if not isinstance(start.tokenizer, Tokenizer) or start.target_tokenizer is not start.tokenizer:
+        raise ValueError("init_from must be a model with one joint vocabulary, got one with two")
+    return start.tokenizer
 
 
 def evaluate(
     translator: Translator,
     split: Split,
-    beam_size: int = 4,
-    alpha: float = 0.6,
+    options: SearchOptions | None = None,
+    *,
     batch_size: int = 64,
     progress: bool = False,
     text: TextForm = "plain",
-    penalty: LengthPenalty = "gnmt",
+    **search: Unpack[SearchKeywords],
 ) -> list[Score]:
     """Translate a split and return BLEU and chrF, with their signatures.
 
     BLEU tokenises plain text and leaves Moses tokens as they are.
 
+    Args:
+        translator: the model and its tokenizer.
+        split: sentences and their references.
+        options: search options; None for the paper's.
+        batch_size: sentences to translate at once.
+        progress: whether to show a progress bar.
+        text: form of the split and of the model's training text.
+        search: changes to ``options``, such as ``beam_size=1``.
+
     Paper: section 6.1, Table 2
     """
     translations = translator.translate(
-        split.source, beam_size, alpha, batch_size, progress=progress, penalty=penalty
+        split.source,
+        SearchOptions.of(options, **search),
+        batch_size=batch_size,
+        progress=progress,
+        sentence_case=False,
     )
     return _scores(translations, split, text)
 
@@ -294,9 +430,3 @@ def _scores(translations: list[str], split: Split, text: TextForm) -> list[Score
 
 def _bleu(translations: list[str], split: Split, text: TextForm) -> Score:
     return bleu(translations, split.target, "13a" if text == "plain" else "none")
-
-
-def _batches_of_all(pairs: EncodedPairs, batch_tokens: int) -> TokenBatches:
-    """Batch every pair, also those that are longer than the budget."""
-    longest = max(pairs.source.lengths().max(), pairs.target.lengths().max())
-    return TokenBatches(pairs, max(batch_tokens, int(longest)))

@@ -5,31 +5,28 @@ All are written atomically: a file that exists is complete, even after the progr
 Paper: section 6.1 (averaging)
 """
 
+import io
 import zipfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Unpack
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor
 
-from transformer.data.tokenizer import Tokenizer
+from transformer.data.tokenizer import Tokenizer, TokenizerLike, load_tokenizers, save_tokenizers
 from transformer.model.base import TranslationModel
 from transformer.model.files import (
-    CHECKSUM,
-    checksum,
     read_weight_file,
-    require_unchanged,
     write_atomically,
-    write_manifest,
 )
+from transformer.model.hub import write_folder, write_weights
+from transformer.model.pretrained import HubOptions, locate
 from transformer.model.transformer import Transformer
 
-# The files of a trained model.
-_FILES = ("config.json", "model.safetensors", "tokenizer.json")
+# What loads without running code.
+_LOADABLE = (str, int, float, bool, type(None))
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -44,10 +41,7 @@ def save_weights(weights: dict[str, Tensor], path: Path | str) -> None:
     Raises:
         OSError: if the file cannot be written; an existing one stays.
     """
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    # One entry only: the library writes several in random order, so files would differ.
-    metadata = {CHECKSUM: checksum(contiguous)}
-    write_atomically(Path(path), lambda p: save_file(contiguous, p, metadata=metadata))
+    write_weights(Path(path), weights)
 
 
 def load_weights(path: Path | str) -> dict[str, Tensor]:
@@ -89,7 +83,7 @@ def average_checkpoints(paths: Sequence[Path | str]) -> dict[str, Tensor]:
 
 
 def save_pretrained(
-    model: TranslationModel, tokenizer: Tokenizer, folder: Path | str, half: bool = False
+    model: TranslationModel, tokenizer: TokenizerLike, folder: Path | str, half: bool = False
 ) -> Path:
     """Write a folder for :func:`load_pretrained`, ``Translator`` and the Hub.
 
@@ -97,7 +91,8 @@ def save_pretrained(
 
     Args:
         model: the model.
-        tokenizer: the tokenizer that it was trained with.
+        tokenizer: the tokenizer that it was trained with, of both languages. A translator with two
+            tokenizers has a ``save_pretrained`` of its own.
         folder: made if it does not exist; files in it are replaced, except a model card.
         half: store the weights as float16, half the size.
 
@@ -108,58 +103,82 @@ def save_pretrained(
         ValueError: if the vocabularies of model and tokenizer differ in size.
         OSError: if a file cannot be written; existing files stay.
     """
-    folder = Path(folder)
     if tokenizer.vocab_size != model.config.vocab_size:
         raise ValueError(
             f"tokenizer has {tokenizer.vocab_size} tokens, the model {model.config.vocab_size}"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        # All files are written before the first is put in place: a full disk changes nothing.
-        with TemporaryDirectory(dir=folder, prefix=".saving-") as unfinished:
-            model.save_pretrained(unfinished)
-            if half:
-                weights = {name: w.half() for name, w in model.state_dict().items()}
-                save_weights(weights, Path(unfinished) / "model.safetensors")
-            tokenizer.save(Path(unfinished) / "tokenizer.json")
-            write_manifest(unfinished, *_FILES)
-            # If the program is killed between two files, the checksums reveal it.
-            for file in Path(unfinished).iterdir():
-                if file.name != "README.md" or not (folder / file.name).exists():
-                    write_atomically(folder / file.name, file.rename)
-    except SafetensorError as error:
-        raise OSError(f"cannot write {folder}: {error}") from error
-    return folder
+    longest = getattr(model.config, "max_length", None)
+    tokenizers = partial(save_tokenizers, tokenizer, tokenizer, model_max_length=longest)
+    return write_folder(folder, model, tokenizers, half=half)
 
 
-def load_pretrained(folder: Path | str) -> tuple[Transformer, Tokenizer]:
-    """Read a folder written by :func:`save_pretrained`.
+def load_pretrained(
+    name_or_path: Path | str, **options: Unpack[HubOptions]
+) -> tuple[Transformer, Tokenizer]:
+    """Load a Transformer and its tokenizer, as :func:`save_pretrained` wrote them.
+
+    Args:
+        name_or_path: a shipped name, a folder of a model or of a training run, a weight file, or a
+            Hub id; see :func:`~transformer.model.pretrained.locate`.
+        options: for a download from the Hub, such as ``revision``.
 
     Raises:
-        FileNotFoundError: if the folder lacks a file.
-        ValueError: if a file is damaged or the weights do not fit the configuration.
+        FileNotFoundError: if there is no such model, or a file is missing.
+        ValueError: if a file is damaged, the weights do not fit the configuration, or source and
+            target have tokenizers of their own, for which there is ``Translator.from_pretrained``.
+        TypeError: if an option is unknown.
     """
-    folder = Path(folder)
-    for name in _FILES:
-        if not (folder / name).is_file():
-            raise FileNotFoundError(f"{folder} holds no trained model: {name} is missing")
-    model = Transformer.from_pretrained(folder)
-    require_unchanged(folder, "tokenizer.json")
-    return model, Tokenizer.load(folder / "tokenizer.json")
+    location = locate(name_or_path, **options)
+    model = Transformer.load(location)
+    tokenizer, _ = load_tokenizers(location.folder)
+    if not isinstance(tokenizer, Tokenizer):
+        raise ValueError(
+            f"{location.name!r} has two tokenizers; load it with Translator.from_pretrained"
+        )
+    return model, tokenizer
 
 
 def save_state(state: dict[str, Any], path: Path | str) -> None:
     """Write what a run needs to resume: tensors, numbers, strings, lists and dicts of them.
 
     Raises:
+        TypeError: if there is something else in it, which :func:`load_state` would refuse.
         OSError: if the file cannot be written; an existing one stays.
     """
+    require_loadable(state, "state")
 
     def write(temporary: Path) -> None:
         with open(temporary, "wb") as file:  # given a path, torch hides why a write failed
             torch.save(state, file)
 
     write_atomically(Path(path), write)
+
+
+def require_loadable(value: Any, name: str) -> None:
+    """Raise TypeError if :func:`load_state` would refuse a value, or one in it.
+
+    Args:
+        value: a part of a state.
+        name: of the value, for the message.
+    """
+    if isinstance(value, dict):
+        for key, each in value.items():
+            require_loadable(key, f"a key of {name}")
+            require_loadable(each, f"{name}[{key!r}]")
+    elif type(value) in (list, tuple):
+        for i, each in enumerate(value):
+            require_loadable(each, f"{name}[{i}]")
+    elif type(value) not in _LOADABLE and not isinstance(value, Tensor):
+        try:  # PyTorch allows a few more
+            torch.save(value, file := io.BytesIO())
+            file.seek(0)
+            torch.load(file, weights_only=True)
+        except Exception:
+            kind = f"{type(value).__module__}.{type(value).__qualname__}"
+            raise TypeError(
+                f"{name} is a {kind}, which is not saved with a run; use tensors, numbers, "
+                "strings, lists and dicts"
+            ) from None
 
 
 def load_state(path: Path | str) -> dict[str, Any]:

@@ -90,16 +90,27 @@ class TrainingConfig:
             "save_every",
             "keep_last",
         ):
-            value = getattr(self, name)
-            self._require(name, isinstance(value, int) and value >= 1, "whole and at least 1")
+            self._require(name, self._is(name, int, 1), "whole and at least 1")
         for name in ("beta1", "beta2", "label_smoothing"):
-            self._require(name, 0 <= getattr(self, name) < 1, "in [0, 1)")
+            holds = self._is(name, (int, float), 0) and getattr(self, name) < 1
+            self._require(name, holds, "in [0, 1)")
         for name in ("learning_rate_factor", "adam_eps"):
-            self._require(name, getattr(self, name) > 0, "above 0")
-        self._require("seed", self.seed >= 0, "at least 0")
-        self._require("clip_norm", self.clip_norm is None or self.clip_norm > 0, "None or above 0")
+            holds = self._is(name, (int, float), 0) and getattr(self, name) > 0
+            self._require(name, holds, "above 0")
+        self._require("seed", self._is("seed", int, 0), "whole and at least 0")
+        limit, longest = self.clip_norm, self.max_length
+        holds = limit is None or (self._is("clip_norm", (int, float), 0) and limit > 0)
+        self._require("clip_norm", holds, "None or above 0")
+        holds = longest is None or self._is("max_length", int, 1)
+        self._require("max_length", holds, "None, or whole and at least 1")
+        for name in ("fast", "compile", "checkpoint_activations", "shard"):
+            self._require(name, isinstance(getattr(self, name), bool), "True or False")
         for name, kind in dict(smoothing=Smoothing, precision=Precision).items():
             self._require(name, getattr(self, name) in get_args(kind), f"one of {get_args(kind)}")
+
+    def _is(self, name: str, kind: Any, least: int) -> bool:
+        value = getattr(self, name)
+        return isinstance(value, kind) and not isinstance(value, bool) and value >= least
 
     def _require(self, name: str, holds: bool, expected: str) -> None:
         if not holds:

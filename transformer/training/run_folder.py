@@ -11,10 +11,15 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from transformer.model.files import cannot_write, write_atomically
-from transformer.training.checkpoint import load_state, save_state
+from transformer.data.tokenizer import TokenizerLike, save_tokenizers
+from transformer.model.base import TranslationModel
+from transformer.model.files import cannot_write, write_atomically, write_manifest
+from transformer.model.hub import write_config
+from transformer.model.pretrained import CONFIG
+from transformer.training.checkpoint import load_state, remove_unfinished, save_state
 
 LOCK, STATE, FORMER_STATE = ".lock", "state.pt", "former-state.pt"
+BEST = "checkpoints/best.safetensors"
 
 #: The parts of every state, with their types.
 STATE_PARTS = dict(config=dict, model=dict, optimizer=dict, random=list, progress=dict)
@@ -24,18 +29,18 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class FolderInUseError(OSError):
-    """Another process works in the folder; the message names both."""
+    """Another process is using the folder; the message names both."""
 
 
 def claim_folder(folder: Path) -> FileLock:
     """Claim a folder for this process, which may do so more than once.
 
     Args:
-        folder: of a run; made if it does not exist.
+        folder: the run folder; created if it does not exist.
 
     Returns:
-        The claim. It ends when the last reference to it is dropped, or with the process, however
-        that ends. On a file system without locks it protects nothing.
+        The claim. It lasts until the last reference to it is dropped or the process ends, for
+        whatever reason. On a file system without locks it gives no protection.
 
     Raises:
         FolderInUseError: if another process has claimed it.
@@ -58,10 +63,35 @@ def claim_folder(folder: Path) -> FileLock:
         if error.errno not in _NO_LOCKS:
             raise cannot_write(folder, error) from error
     mine = f"{os.getpid()}\n".encode()
-    with suppress(OSError):  # the number serves the message above only
+    with suppress(OSError):  # the number is only for the message above
         if file.read_bytes() != mine:
             file.write_bytes(mine)
     return claim
+
+
+def prepare(
+    folder: Path,
+    model: TranslationModel,
+    tokenizer: TokenizerLike | tuple[TokenizerLike, TokenizerLike] | None,
+) -> None:
+    """Write configuration and tokenizer beside the weights; remove what a killed process left.
+
+    Args:
+        folder: the run folder.
+        model: its configuration is written.
+        tokenizer: one for both languages, or a pair; None writes no tokenizer.
+
+    Raises:
+        OSError: if a file cannot be written.
+    """
+    for written in (folder, folder / "checkpoints"):
+        remove_unfinished(written)
+    write_config(folder, model)
+    names = [CONFIG]
+    if tokenizer is not None:
+        pair = tokenizer if isinstance(tokenizer, tuple) else (tokenizer, tokenizer)
+        names += save_tokenizers(*pair, folder, getattr(model.config, "max_length", None))
+    write_manifest(folder, *names)
 
 
 def keep_state(state: dict[str, Any], folder: Path) -> None:
@@ -72,7 +102,7 @@ def keep_state(state: dict[str, Any], folder: Path) -> None:
     """
     present = folder / STATE
     if present.is_file():
-        # A second name for the file, and the older state goes first: never store three states.
+        # A hard link, after the older state is removed: there are never three states on the disk.
         with suppress(OSError):
             write_atomically(folder / FORMER_STATE, lambda path: _second_name(present, path))
     save_state(state, present)
@@ -108,11 +138,11 @@ def load_newest_state(folder: Path) -> tuple[dict[str, Any], Path] | None:
             problems.append(str(error))
             continue
         if problems:
-            notice = f"{problems[0]}; going on from {file.name}, saved before it"
+            notice = f"{problems[0]}; continuing from {file.name}, saved before it"
             warnings.warn(notice, stacklevel=3)
         return state, file
     if problems:
-        advice = "its weights are in checkpoints/; to train anew, remove it"
+        advice = "its weights are in checkpoints/; to start over, remove it"
         raise ValueError(f"{'; '.join(problems)}; {advice}")
     return None
 

@@ -14,6 +14,9 @@ from transformer.model.base import TranslationModel
 from transformer.training.config import RESUMABLE, TrainingConfig
 from transformer.training.loss import TranslationLoss
 
+#: What the states of earlier versions do not say about their optimiser.
+BUILT_IN = dict(optimizer="Adam", schedule="Eq. (3)")
+
 
 def identity(
     config: TrainingConfig, model: TranslationModel, pairs: EncodedPairs, processes: int
@@ -168,7 +171,8 @@ def restore(
 
 def _shard_of(whole: Any, like: Any) -> Any:
     """This process's shard of a tensor, if ``like`` is sharded; anything else unchanged."""
-    if not is_sharded(like) or whole.shape != like.shape:  # such as the count of steps
+    # Others, such as the count of steps, are whole in each process.
+    if not is_sharded(like) or getattr(whole, "shape", None) != like.shape:
         return whole
     from torch.distributed.tensor import distribute_tensor
 

@@ -4,7 +4,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -93,12 +93,20 @@ class SharedStop:
         return requests > 0
 
 
+def anywhere(flag: bool, accelerator: Accelerator) -> bool:
+    """Say whether a condition holds in any process; each must call this."""
+    if accelerator.num_processes == 1:
+        return flag
+    flags = torch.tensor(float(flag), device=accelerator.device)
+    return bool(accelerator.reduce(flags, "sum"))
+
+
 def require_finite(
     losses: Sequence[float],
     step: int,
     model: nn.Module,
     last_good: str,
-    anywhere: Callable[[bool], bool] = bool,
+    accelerator: Accelerator,
 ) -> None:
     """Raise unless the latest losses and the resulting weights are finite.
 
@@ -110,8 +118,7 @@ def require_finite(
         step: number of the last of these steps.
         model: the model whose parameters are checked.
         last_good: a clause naming the checkpoint to return to.
-        anywhere: returns whether a condition holds in any process; with sharded weights each
-            process sees its own shard only.
+        accelerator: of this process; with sharded weights each sees its own shard only.
 
     Raises:
         NonFiniteLossError: if a loss or a weight is infinite or NaN.
@@ -124,7 +131,8 @@ def require_finite(
     else:
         weights: Iterator[Any] = model.parameters()  # a sharded one is more than a Parameter
         mine = (w.to_local() if is_sharded(w) else w for w in weights)
-        if anywhere(not torch.stack([weight.isfinite().all() for weight in mine]).all()):
+        finite = torch.stack([weight.isfinite().all() for weight in mine]).all()
+        if anywhere(not finite, accelerator):
             found = f"loss is finite but weights are not after step {step}"
     if found:
         advice = "a lower learning_rate_factor or longer warm-up may help"

@@ -6,7 +6,7 @@ Paper: sections 5.1 to 5.4
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,22 +14,23 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from accelerate.utils import gather_object, set_seed
+from accelerate.utils import ProjectConfiguration, broadcast_object_list, gather_object, set_seed
 from filelock import FileLock
-from tqdm.auto import tqdm
+from torch.optim import Optimizer
 
 from transformer import fast
-from transformer.data.batching import Batch, TokenBatches
-from transformer.data.progress import in_live_notebook
+from transformer.data.batching import Batch, EncodedPairs, TokenBatches
+from transformer.data.tokenizer import TokenizerLike
 from transformer.model.base import TranslationModel
 from transformer.model.transformer import Transformer
-from transformer.training import run_folder, state
-from transformer.training.checkpoint import remove_unfinished, save_weights
+from transformer.training import checks, run_folder, state
+from transformer.training.callbacks import Callback, Callbacks
+from transformer.training.checkpoint import require_loadable, save_weights
 from transformer.training.config import TrainingConfig, require_precision
-from transformer.training.curve import Curve
+from transformer.training.curve import Report, Tracker, require_trackers
 from transformer.training.loss import TranslationLoss, perplexity
-from transformer.training.schedule import learning_rate
-from transformer.training.stopping import Interruption, SharedStop, require_finite
+from transformer.training.optimizer import LearningRate, MakeOptimizer, Schedule, build_optimizer
+from transformer.training.stopping import Interruption, SharedStop, anywhere, require_finite
 from transformer.training.stream import send, step_batches
 
 
@@ -41,29 +42,44 @@ class Trainer:
     mean over all real target tokens in all batches and processes of the step, so that accumulating
     gradients or adding processes changes only the speed. A run may resume with another number of
     processes if ``accumulate`` changes so that a step takes as many batches as before; dropout then
-    draws other numbers. Between two lines of the curve the host never blocks on the device, except
-    that several processes synchronise about once per second.
+    draws different numbers. Between two lines of the curve the host never blocks on the device,
+    except that several processes synchronise about once per second.
 
-    ``folder`` receives ``state.pt`` (everything that a resumed run needs) and the previous state,
-    ``checkpoints/`` (weights of the last few checkpoints and of the best) and ``curve.jsonl``. If
-    it holds a state of the same configuration, training resumes from there, and ends with the same
-    weights as an uninterrupted run. Only one run at a time may use it, and all processes of that
-    run must see it: with several machines, it must be a shared folder.
+    The constructor builds everything, checks that it fits together, and touches no file.
+    :meth:`fit` claims ``folder``, resumes the run that it holds, and trains; a resumed run ends
+    with the same weights as an uninterrupted one. ``folder`` receives ``config.json`` and the files
+    of the tokenizer, ``state.pt`` (all that a resumed run needs), ``checkpoints/`` (weights of the
+    last few and of the best) and ``curve.jsonl``. After the first checkpoint,
+    ``Translator.from_pretrained(folder)`` can load it. One run at a time may use the folder, and
+    all processes of that run must see it.
 
     Args:
-        model: a model with ``encode``, ``decoder_states``, ``output_weight`` and ``config``.
-        batches: the training pairs.
+        model: the model; it moves to the device of the process.
+        batches: the training pairs. EncodedPairs are batched as ``config`` says; TokenBatches must
+            have been.
         config: the recipe.
-        folder: where to write.
-        validation: pairs for the perplexity; None leaves it out.
-        score: called with the model at each validation; returns further numbers, such as BLEU.
-        tensorboard: also write the curve for TensorBoard.
+        folder: the run folder, where everything is written.
+        optimizer: None for Adam with the settings of ``config``; a PyTorch optimiser over the
+            parameters of ``model``; or a function from parameters to one, which sharded weights
+            need.
+        schedule: None for Eq. (3), or for the learning rates of your own ``optimizer``; a function
+            from the step, counted from 1, to the learning rate; or a PyTorch scheduler for
+            ``optimizer``, which advances after each step.
+        callbacks: your own code and early stopping, see :mod:`transformer.training.callbacks`.
+        validation: pairs for the perplexity, of any length; None leaves it out.
+        score: called with the model at each validation; returns further numbers by name.
+        tokenizer: that of the pairs, or those of source and target. It is compared with the model
+            and written to ``folder``.
+        trackers: "tensorboard", "wandb" or other names that Accelerate knows, or trackers of
+            Accelerate; they receive the numbers of the curve.
         progress: show a progress bar; None shows it on a terminal and in a live notebook.
 
     Raises:
-        ValueError: if ``folder`` holds a run of another configuration or only damaged states, or
-            if "fp16" is requested on a CPU or for sharded weights.
-        OSError: if ``folder`` cannot be written, or another process is training in it.
+        TypeError: if an argument has the wrong type.
+        ValueError: if model, pairs, tokenizer and recipe do not fit together, the recipe sets
+            what your own optimiser or schedule ignores, or "fp16" is requested on a CPU or for
+            sharded weights.
+        ModuleNotFoundError: if a tracker is not installed.
 
     Paper: sections 5.1 to 5.4
     """
@@ -71,33 +87,52 @@ class Trainer:
     def __init__(
         self,
         model: TranslationModel,
-        batches: TokenBatches,
+        batches: TokenBatches | EncodedPairs,
         config: TrainingConfig,
         folder: Path | str,
-        validation: TokenBatches | None = None,
+        optimizer: Optimizer | MakeOptimizer | None = None,
+        schedule: Schedule | None = None,
+        callbacks: Sequence[Callback] = (),
+        *,
+        validation: TokenBatches | EncodedPairs | None = None,
         score: Callable[[Any], dict[str, float]] | None = None,
-        tensorboard: bool = False,
+        tokenizer: TokenizerLike | tuple[TokenizerLike, TokenizerLike] | None = None,
+        trackers: Sequence[Tracker] = (),
         progress: bool | None = None,
     ):
+        checks.require_model(model, config)
+        self.model, self.config, self.callbacks = model, config, Callbacks(callbacks)
+        self.batches = checks.training_batches(batches, config, model)
+        self.validation = checks.validation_batches(validation, config)
+        self.score, self.tokenizer = score, tokenizer
+        checks.require_fitting("batches", self.batches, model)
+        checks.require_fitting("validation", self.validation, model)
+        checks.require_tokenizer(tokenizer, model)
+        require_trackers(trackers)
+
+        self.folder = Path(folder)
+        self.state_file = self.folder / run_folder.STATE
         # Accelerate fixes the precision of a process; it has no public way to change it again.
         AcceleratorState._reset_state()
         precision = "no" if config.precision == "fp32" else config.precision
-        self.accelerator = Accelerator(mixed_precision=precision)
+        place = ProjectConfiguration(logging_dir=str(self.folder / "tensorboard"))
+        self.accelerator = Accelerator(
+            mixed_precision=precision, log_with=list(trackers) or None, project_config=place
+        )
+        checks.require_all_processes(self.accelerator.num_processes)
         require_precision(config.precision, self.accelerator.device.type)
-        self.model, self.batches, self.config = model, batches, config
-        self.validation, self.score = validation, score
-        self.progress = progress
-        self.folder = Path(folder)
-        self.state_file = self.folder / run_folder.STATE
+        self.report = Report(self.accelerator, self.folder, config.max_steps, progress)
         self.step = self.epoch = self.position = 0
         self.tokens = 0  # real target tokens seen so far
-        self.seconds = 0.0  # spent training, over all sittings
+        self.seconds = 0.0  # spent training, over all calls of fit()
         self.best = math.inf
         self.stopped_by: int | None = None  # the signal that ended training early, if one did
+        self.resumed = self.asked = self.stopping = False
+        self.interruption = Interruption()
+        self.claim: FileLock | None = None
 
         model.to(self.accelerator.device)
-        if config.fast and not config.compile and self.accelerator.device.type == "cpu":
-            fast.enable(model)
+        self._choose_classes()
         if isinstance(model, Transformer):
             model.checkpoint_activations = config.checkpoint_activations
         self.sharded = config.shard and self.accelerator.num_processes > 1
@@ -112,90 +147,68 @@ class Trainer:
         loss = TranslationLoss(self.trained, config.label_smoothing, config.smoothing)
         if self.sharded:
             state.shard(loss, self.accelerator.device, self.accelerator.num_processes)
-        optimizer = torch.optim.Adam(
-            loss.parameters(),
-            lr=0.0,
-            betas=(config.beta1, config.beta2),
-            eps=config.adam_eps,
-            fused=True,
-        )
+        built = build_optimizer(optimizer, config, list(loss.parameters()))
+        own, d_model = optimizer is not None, model.config.d_model
+        self.learning_rate = LearningRate(schedule, own, config, d_model, built)
         self.loss = loss if self.sharded else self.accelerator.prepare(loss)
-        self.optimizer = self.accelerator.prepare(optimizer)
-        # Dropout differs between processes; the initial weights are equal and exist already.
-        set_seed(config.seed, device_specific=True)
-        # Before anything is read or removed: another process may be writing there.
-        self.claim = self._claim_folder()
-        self._resume()
-        self.curve = None
-        if self.accelerator.is_main_process:
-            self.curve = Curve(self.folder, tensorboard, self.step)
-            for written in (self.folder, self.folder / "checkpoints"):
-                remove_unfinished(written)
+        self.optimizer = self.accelerator.prepare(built)
+
+    def _choose_classes(self) -> None:
+        """Use the classes that the recipe asks for; a Translator of the model may change them."""
+        on_cpu = self.accelerator.device.type == "cpu"
+        wanted = self.config.fast and not self.config.compile and on_cpu
+        (fast.enable if wanted else fast.disable)(self.model)
 
     # ------------------------------------------------------------------ the loop
 
     def fit(self) -> bool:
-        """Train up to ``max_steps``.
+        """Train up to ``max_steps``, from where the run in the folder was left.
 
         Returns:
-            True when done, False when Ctrl-C or SIGTERM ended it early, with its state saved.
+            True when done or ended by :meth:`stop`, False when Ctrl-C or SIGTERM ended it early,
+            with its state saved.
 
         Raises:
             NonFiniteLossError: if loss or weights become infinite or NaN.
+            ValueError: as :meth:`resume`; or if the model has left its device.
             OSError: if a checkpoint cannot be written; the previous one stays.
 
         Paper: sections 5.1 to 5.4
         """
-        config, accelerator = self.config, self.accelerator
-        show = self.progress if self.progress is not None else (in_live_notebook() or None)
-        bar = tqdm(
-            total=config.max_steps,
-            initial=self.step,
-            unit="step",
-            disable=not accelerator.is_main_process or (None if show is None else not show),
-            dynamic_ncols=True,
-        )
-        rank, processes = accelerator.process_index, accelerator.num_processes
-        stream = step_batches(
-            self.batches, config.accumulate, rank, processes, self.epoch, self.position
-        )
-        losses: list[torch.Tensor] = []  # of the steps since the last line of the curve
-        tokens, started, self.saved_at = 0, time.perf_counter(), self.step
-        self.loss.train()
-        with bar, Interruption() as interruption, self._claimed_folder():
-            shared_stop = SharedStop(accelerator, interruption, self.step)
-            while self.step < config.max_steps:
+        config = self.config
+        with self._sitting():
+            rank, processes = self.accelerator.process_index, self.accelerator.num_processes
+            stream = step_batches(
+                self.batches, config.accumulate, rank, processes, self.epoch, self.position
+            )
+            shared_stop = SharedStop(self.accelerator, self.interruption, self.step)
+            losses: list[torch.Tensor] = []  # of the steps since the last line of the curve
+            tokens, started = 0, time.perf_counter()
+            while self.step < config.max_steps and not self.stopping:
                 group, self.epoch, self.position, count = next(stream)
                 losses.append(self._train_step(group, count))
                 tokens += count
                 self.step += 1
-                bar.update()
+                self.report.advance()
+                self.callbacks.call("on_step", self)
                 last = self.step == config.max_steps
                 validate = last or self.step % config.validate_every == 0
                 save = last or self.step % config.save_every == 0
                 line = self.step % config.log_every == 0 or validate or save
                 stop = shared_stop.requested(self.step, waiting=line)
                 if line or stop:
-                    mean = self._mean_loss(losses)
-                    seconds = max(time.perf_counter() - started, 1e-9)  # avoids division by 0
-                    self.tokens, self.seconds = self.tokens + tokens, self.seconds + seconds
-                    self._log(
-                        loss=mean,
-                        learning_rate=self.optimizer.param_groups[0]["lr"],
-                        tokens_per_second=tokens / seconds,
-                    )
-                    bar.set_postfix_str(f"loss {mean:.3f}, {tokens / seconds:,.0f} tokens/s")
-                    if validate or save or stop:
-                        self._gather_weights()
+                    self._log(self._mean_loss(losses), tokens, started)
                     if validate:
-                        self._validate(bar)
-                    if save or stop:
-                        self._save(weights=save)
+                        self._validate()
+                    self.stopping = anywhere(self.asked, self.accelerator)
+                    if save or stop or self.stopping:
+                        self._save(weights=save or self.stopping)
+                        self.stopping = anywhere(self.asked, self.accelerator)  # on_checkpoint
                     tokens, started = 0, time.perf_counter()
                 if stop:
-                    self.stopped_by = interruption.number
-                    return last
-        return True
+                    self.stopped_by = self.interruption.number
+                    break
+        return self.stopping or self.step == config.max_steps
 
     def _train_step(self, group: list[Batch], count: int) -> torch.Tensor:
         """Take one optimiser step.
@@ -208,11 +221,7 @@ class Trainer:
             Their part of the mean loss, on the device, which may still be computing it.
         """
         accelerator, config = self.accelerator, self.config
-        d_model, factor = self.model.config.d_model, config.learning_rate_factor
-        rate = learning_rate(self.step + 1, d_model, config.warmup_steps, factor)
-        for parameters in self.optimizer.param_groups:
-            parameters["lr"] = rate
-
+        self.rate = self.learning_rate.start(self.step + 1)
         total = torch.zeros((), device=accelerator.device)
         for i, batch in enumerate(group):
             batch = send(batch, accelerator.device)
@@ -226,108 +235,16 @@ class Trainer:
         if config.clip_norm is not None:
             accelerator.clip_grad_norm_(self.loss.parameters(), config.clip_norm)
         self.optimizer.step()
-        self.optimizer.zero_grad()
+        self.learning_rate.end()
+        self.loss.zero_grad()  # of all weights, even those that a user's optimizer leaves alone
         return total / count
 
-    # ------------------------------------------------------------------ validation, checkpoints
+    def stop(self) -> None:
+        """End the run after the current step, with everything saved; callbacks call this.
 
-    def _claim_folder(self) -> FileLock | None:
-        main = self.accelerator.is_main_process
-        return run_folder.claim_folder(self.folder) if main else None
-
-    @contextmanager
-    def _claimed_folder(self) -> Iterator[None]:
-        self.claim = self._claim_folder()
-        try:
-            yield
-        finally:
-            self.claim = None
-
-    def _mean_loss(self, losses: list[torch.Tensor]) -> float:
-        """Return the mean and empty the list; raise if a number is not finite."""
-        values = self.accelerator.reduce(torch.stack(losses), "sum").tolist()
-        losses.clear()
-        saved = f"the last good checkpoint is step {self.saved_at} in {self.folder}"
-        last_good = saved if self.saved_at else "there is no checkpoint yet"
-        require_finite(values, self.step, self.trained, last_good, self._anywhere)
-        return sum(values) / len(values)
-
-    def _anywhere(self, flag: bool) -> bool:
-        """Say whether a condition holds in any process; each must call this."""
-        flags = torch.tensor(float(flag), device=self.accelerator.device)
-        return bool(self.accelerator.reduce(flags, "sum"))
-
-    def _gather_weights(self) -> None:
-        if self.sharded:
-            main = self.accelerator.is_main_process
-            weights = state.gather(self.trained.state_dict(), keep=main)
-            if main:
-                self.model.load_state_dict(weights)
-
-    @torch.no_grad()
-    def _validate(self, bar: tqdm) -> None:
-        numbers: dict[str, float] = {}
-        if self.accelerator.is_main_process:
-            if self.validation is not None:
-                numbers["perplexity"] = perplexity(
-                    self.model, self.validation, self.accelerator.autocast()
-                )
-            if self.score is not None:
-                self.model.eval()
-                with self.accelerator.autocast():
-                    numbers |= self.score(self.model)
-            self.model.train()
-            if numbers:
-                self._log(**numbers)
-            if numbers and not bar.disable:
-                shown = ", ".join(f"{name} {value:.2f}" for name, value in numbers.items())
-                tqdm.write(f"step {self.step}: {shown}", file=bar.fp)
-            if numbers.get("perplexity", math.inf) < self.best:
-                self.best = numbers["perplexity"]
-                save_weights(self.model.state_dict(), self.folder / "checkpoints/best.safetensors")
-        self.accelerator.wait_for_everyone()
-
-    def _save(self, weights: bool) -> None:
-        main = self.accelerator.is_main_process
-        parts = state.collect(self.accelerator, self.model, self.optimizer)
-        if main:
-            if weights:
-                self._keep_weights()
-            progress = {name: getattr(self, name) for name in self.PROGRESS}
-            whole = dict(config=self._identity(), **parts, progress=progress)
-            run_folder.keep_state(whole, self.folder)
-        self.saved_at = self.step
-        self.accelerator.wait_for_everyone()
-
-    PROGRESS = ("step", "epoch", "position", "tokens", "seconds", "best")
-
-    def _resume(self) -> None:
-        found = run_folder.load_newest_state(self.folder)
-        run_folder.require_shared(gather_object([found and found[1].name]), self.folder)
-        if found is None:
-            return
-        saved, file = found
-        run_folder.require_same(self._identity(), saved["config"], self.folder)
-        try:
-            state.restore(self.accelerator, self.model, self.trained, self.optimizer, saved)
-            for name in self.PROGRESS:
-                setattr(self, name, saved["progress"][name])
-        except (AttributeError, LookupError, RuntimeError, TypeError) as error:
-            reason = " ".join(str(error).split())[:120]
-            raise ValueError(f"{file} is not the state of a run: {reason}") from None
-        self.accelerator.wait_for_everyone()  # until it has read the file
-        if self.accelerator.is_main_process:
-            run_folder.settle_on(file)
-
-    def _identity(self) -> dict[str, Any]:
-        pairs, processes = self.batches.pairs, self.accelerator.num_processes
-        return state.identity(self.config, self.model, pairs, processes)
-
-    def _keep_weights(self) -> None:
-        folder = self.folder / "checkpoints"
-        save_weights(self.model.state_dict(), folder / f"step-{self.step:08d}.safetensors")
-        for old in self.checkpoints()[: -self.config.keep_last]:
-            old.unlink()
+        Several processes end together, up to a second later unless a line of the curve is due.
+        """
+        self.asked = self.interruption.requested = True
 
     def checkpoints(self) -> list[Path]:
         """Return the weight files of the last checkpoints, oldest first.
@@ -336,6 +253,159 @@ class Trainer:
         """
         return sorted((self.folder / "checkpoints").glob("step-*.safetensors"))
 
-    def _log(self, **numbers: float) -> None:
-        if self.curve:
-            self.curve.write(self.step, minutes=self.seconds / 60, **numbers)
+    # ------------------------------------------------------------------ around the loop
+
+    def resume(self) -> None:
+        """Claim the folder and load the state of the run that it holds, if it holds one.
+
+        :meth:`fit` calls it; call it yourself to know ``step`` beforehand. A second call does
+        nothing.
+
+        Raises:
+            ValueError: if the folder holds a run of another configuration or only damaged states.
+            OSError: if the folder cannot be written, or another process is training in it.
+        """
+        if self.resumed:
+            return
+        # Before anything is read or removed: another process may be writing there.
+        self.claim = self._claim_folder()
+        try:
+            self._load_state()
+        except BaseException:
+            self.claim = None
+            raise
+        self.resumed = True
+
+    def _load_state(self) -> None:
+        found = run_folder.load_newest_state(self.folder)
+        run_folder.require_shared(gather_object([found and found[1].name]), self.folder)
+        if found is None:
+            # Dropout differs between processes; the initial weights are equal and exist already.
+            set_seed(self.config.seed, device_specific=True)
+            return
+        saved, file = found
+        theirs = state.BUILT_IN | saved["config"]
+        run_folder.require_same(self._identity(), theirs, self.folder)
+        try:
+            state.restore(self.accelerator, self.model, self.trained, self.optimizer, saved)
+            for name in self.PROGRESS:
+                setattr(self, name, saved["progress"][name])
+        except (AttributeError, LookupError, RuntimeError, TypeError) as error:
+            reason = " ".join(str(error).split())[:120]
+            raise ValueError(f"{file} is not the state of a run: {reason}") from None
+        # Errors of the user's own code keep their traceback.
+        self.learning_rate.load_state_dict(saved.get("schedule", {}))
+        self.callbacks.load_state_dict(saved.get("callbacks", {}))
+        self.accelerator.wait_for_everyone()  # until it has read the file
+        if self.accelerator.is_main_process:
+            run_folder.settle_on(file)
+
+    @contextmanager
+    def _sitting(self) -> Iterator[None]:
+        """Claim the folder, resume, and report, for the duration of one :meth:`fit`."""
+        self.resume()
+        self.claim = self._claim_folder()  # an earlier call of fit() has released it
+        self.asked, self.stopped_by, self.saved_at = False, None, self.step
+        checks.require_device(self.model, self.accelerator.device)
+        require_loadable(self._own_state(), "state")
+        self.loss.train()
+        try:
+            with self.report, Interruption() as self.interruption:
+                self.callbacks.call("on_start", self)
+                self.stopping = anywhere(self.asked, self.accelerator)
+                if self.step < self.config.max_steps and not self.stopping:
+                    self.report.start(self.step, self.config.to_dict() | self._identity())
+                    if self.accelerator.is_main_process:
+                        run_folder.prepare(self.folder, self.model, self.tokenizer)
+                yield
+                self.callbacks.call("on_end", self)
+        finally:
+            self.claim = None
+
+    def _claim_folder(self) -> FileLock | None:
+        return run_folder.claim_folder(self.folder) if self.accelerator.is_main_process else None
+
+    def _identity(self) -> dict[str, Any]:
+        pairs, processes = self.batches.pairs, self.accelerator.num_processes
+        mine = state.identity(self.config, self.model, pairs, processes)
+        return mine | self.learning_rate.identity()
+
+    # ------------------------------------------------------------------ validation, checkpoints
+
+    def _gather_weights(self) -> None:
+        if self.sharded:
+            main = self.accelerator.is_main_process
+            weights = state.gather(self.trained.state_dict(), keep=main)
+            if main:
+                self.model.load_state_dict(weights)
+
+    def _mean_loss(self, losses: list[torch.Tensor]) -> float:
+        """Return the mean loss and empty the list; raise if a number is not finite."""
+        values = self.accelerator.reduce(torch.stack(losses), "sum").tolist()
+        losses.clear()
+        saved = f"the last good checkpoint is step {self.saved_at} in {self.folder}"
+        last_good = saved if self.saved_at else "there is no checkpoint yet"
+        require_finite(values, self.step, self.trained, last_good, self.accelerator)
+        return sum(values) / len(values)
+
+    def _log(self, loss: float, tokens: int, started: float) -> None:
+        (seconds,) = broadcast_object_list([max(time.perf_counter() - started, 1e-9)])
+        self.tokens, self.seconds = self.tokens + tokens, self.seconds + seconds
+        numbers = dict(loss=loss, learning_rate=self.rate, tokens_per_second=tokens / seconds)
+        self.report.line(self.seconds / 60, numbers)
+        self.callbacks.call("on_log", self, numbers)
+
+    def _validate(self) -> None:
+        self._gather_weights()
+        main = self.accelerator.is_main_process
+        (numbers,) = broadcast_object_list([self._measure() if main else {}])
+        if not numbers:
+            return
+        self.report.validation(self.seconds / 60, numbers)
+        if numbers.get("perplexity", math.inf) < self.best:
+            self.best = numbers["perplexity"]
+            if main:
+                save_weights(self.model.state_dict(), self.folder / run_folder.BEST)
+        self.accelerator.wait_for_everyone()
+        self.callbacks.call("on_validation", self, numbers)
+
+    @torch.no_grad()
+    def _measure(self) -> dict[str, float]:
+        numbers: dict[str, float] = {}
+        if self.validation is not None:
+            autocast = self.accelerator.autocast()
+            numbers["perplexity"] = perplexity(self.model, self.validation, autocast)
+        if self.score is not None:
+            self.model.eval()
+            with self.accelerator.autocast():
+                numbers |= checks.numbers_of(self.score(self.model))
+            self._choose_classes()
+        self.model.train()
+        return numbers
+
+    PROGRESS = ("step", "epoch", "position", "tokens", "seconds", "best")
+
+    def _save(self, weights: bool) -> None:
+        self._gather_weights()
+        main = self.accelerator.is_main_process
+        path = self.folder / f"checkpoints/step-{self.step:08d}.safetensors"
+        if weights:
+            if main:
+                save_weights(self.model.state_dict(), path)
+                for old in self.checkpoints()[: -self.config.keep_last]:
+                    old.unlink()
+            self.accelerator.wait_for_everyone()
+            self.callbacks.call("on_checkpoint", self, path)
+        parts = state.collect(self.accelerator, self.model, self.optimizer)
+        if main:
+            progress = {name: getattr(self, name) for name in self.PROGRESS}
+            whole = dict(config=self._identity(), **parts, progress=progress, **self._own_state())
+            run_folder.keep_state(whole, self.folder)
+        self.saved_at = self.step
+        self.report.checkpoint(path if weights else self.state_file)
+        self.accelerator.wait_for_everyone()
+
+    def _own_state(self) -> dict[str, Any]:
+        """Return the states of the user's own parts: the scheduler and the callbacks."""
+        callbacks = self.callbacks.state_dict()
+        return dict(schedule=self.learning_rate.state_dict(), callbacks=callbacks)

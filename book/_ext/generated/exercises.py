@@ -124,9 +124,9 @@ def texts(root: Path) -> dict[str, str]:
     sections, total = [], {"easy": 0, "medium": 0, "hard": 0}
     for part, notebooks in _parts(root).items():
         sections.append(f"## {part}\n")
-        exercises = [(path, exercise) for path in notebooks for exercise in exercises_of(path)]
+        exercises = [exercise for path in notebooks for exercise in exercises_of(path)]
         for level in total:
-            rows = [_row(path, each) for path, each in exercises if each.level == level]
+            rows = [_row(each) for each in exercises if each.level == level]
             total[level] += len(rows)
             if rows:
                 table = Table(["Exercise", "Question", "You give"], rows).markdown()
@@ -149,6 +149,7 @@ def _parts(root: Path) -> dict[str, Sequence[Path]]:
     return {title: notebooks for title, notebooks in parts.items() if notebooks}
 
 
-def _row(path: Path, exercise: Exercise) -> tuple[str, str, str]:
+def _row(exercise: Exercise) -> tuple[str, str, str]:
     label = f"{int(exercise.chapter)}.{exercise.number} {exercise.title}"
-    return f"[{label}](../notebooks/{path.name}#exercises)", exercise.question, exercise.kind
+    anchor = f"#exercise-{int(exercise.chapter)}-{exercise.number}"
+    return f"[{label}]({anchor})", exercise.question, exercise.kind

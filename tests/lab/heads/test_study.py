@@ -8,7 +8,6 @@ import torch
 from transformer.data.corpora import load_corpus
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.metrics import bleu
-from transformer.inference.pretrained import locate_pretrained
 from transformer.inference.translator import Translator
 from transformer.lab.heads.ablation import Head, edited, heads_of, pair_losses, silent
 from transformer.lab.heads.attention_alignment import cross_word_weights, strongest_links
@@ -23,6 +22,7 @@ from transformer.lab.heads.study import (
 )
 from transformer.lab.heads.word_alignment import alignment_error_rate
 from transformer.model.config import TransformerConfig
+from transformer.model.pretrained import locate
 from transformer.model.transformer import Transformer
 
 
@@ -86,7 +86,7 @@ def test_alignment_errors_of_heads_and_means(translator, text):
 def test_the_record_belongs_to_the_shipped_weights():
     record, corpus = recorded_study(), load_corpus("tatoeba-en-de")
     model = Translator.from_pretrained("tatoeba-en-de").model
-    weights = (locate_pretrained("tatoeba-en-de") / "model.safetensors").read_bytes()
+    weights = (locate("tatoeba-en-de").folder / "model.safetensors").read_bytes()
     assert record["model"]["sha256"] == hashlib.sha256(weights).hexdigest(), record["command"]
     assert record["corpus"]["sha256"] == corpus.checksum
     assert set(record["loss"]) == set(head_groups(model))

@@ -10,7 +10,6 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from transformer.data.corpora import load_corpus
 from transformer.data.tokenizer import SPECIAL_TOKENS, Tokenizer
-from transformer.inference.pretrained import locate_pretrained
 from transformer.lab.recipe.merges import (
     BYTE_ORDER,
     apply_merges,
@@ -19,6 +18,7 @@ from transformer.lab.recipe.merges import (
     read_merges,
     split_words,
 )
+from transformer.model.pretrained import locate
 
 SMALLEST = len(SPECIAL_TOKENS) + 256
 
@@ -76,7 +76,7 @@ def test_words_are_split_as_the_library_splits_them(corpus):
 
 
 def test_pieces_are_those_of_the_library(corpus):
-    folder = locate_pretrained("tatoeba-en-de")
+    folder = locate("tatoeba-en-de").folder
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
     rank = {pair: place for place, pair in enumerate(read_merges(folder / "tokenizer.json"))}
     number = {bytes([byte]): 3 + place for place, byte in enumerate(BYTE_ORDER)}

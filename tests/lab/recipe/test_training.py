@@ -62,8 +62,7 @@ def test_it_takes_the_steps_of_the_trainer(text, tmp_path, changes):
     preset = TINY.with_changes(dropout=0.0, seed=3, **changes)
     model, same = make_model(preset), make_model(preset)
     train(model, text.train, preset.training)
-    batches = TokenBatches(text.train, preset.training.batch_tokens, seed=3)
-    Trainer(same, batches, preset.training, tmp_path, progress=False).fit()
+    Trainer(same, text.train, preset.training, tmp_path, progress=False).fit()
     for ours, theirs in zip(model.parameters(), same.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-6)
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from transformer.data.corpora import load_corpus
-from transformer.inference.pretrained import locate_pretrained
 from transformer.inference.translator import Translator
 from transformer.lab.search.study import BeamStudy, recorded_study, write_study
+from transformer.model.pretrained import locate
 
 STUDY = BeamStudy(
     dict(
@@ -43,7 +43,7 @@ def test_a_study_is_read_as_it_was_written(tmp_path):
 
 def test_the_record_is_of_the_weights_and_the_test_set_that_ship():
     study, corpus = recorded_study(), load_corpus("tatoeba-en-de")
-    weights = (locate_pretrained("tatoeba-en-de") / "model.safetensors").read_bytes()
+    weights = (locate("tatoeba-en-de").folder / "model.safetensors").read_bytes()
     assert study.record["model"]["sha256"] == hashlib.sha256(weights).hexdigest()
     assert study.record["corpus"]["sha256"] == corpus.checksum
     assert len(study) == len(corpus.test.source) == len(study.references) == len(study.empty)
@@ -58,6 +58,8 @@ def test_the_record_agrees_with_searches_made_now(search):
     recorded, test = recorded_study().translations(*search), load_corpus("tatoeba-en-de").test
     rows = range(0, 400, 20)
     beam_size, alpha, penalty = search
-    said = translator.translate([test.source[i] for i in rows], beam_size, alpha, penalty=penalty)
+    said = translator.translate(
+        [test.source[i] for i in rows], beam_size=beam_size, alpha=alpha, penalty=penalty
+    )
     # Another machine rounds differently, and may break a near tie the other way.
     assert sum(recorded[i] == text for i, text in zip(rows, said, strict=True)) >= 19

@@ -109,5 +109,7 @@ def corpus_from_files(
         }
     if test is not None:
         splits["test"] = load_parallel_files(*test, max_words)
-    name = Path(train[0]).name
-    return Corpus(name, source_language, target_language, "of the user's own files", splits)
+    given = dict(train=train, validation=validation, test=test)
+    files = {name: (str(pair[0]), str(pair[1])) for name, pair in given.items() if pair}
+    name, licence = Path(train[0]).name, "of the user's own files"
+    return Corpus(name, source_language, target_language, licence, splits, files)

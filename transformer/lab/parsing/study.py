@@ -110,7 +110,6 @@ def train_parser(
     torch.manual_seed(training.seed)
     model = build_parser(recipe.model, text.vocabulary)
     encode = text.vocabulary.encode_trees
-    batches = TokenBatches(encode(text.train), training.batch_tokens, training.seed)
     validation = TokenBatches(encode(text.validation), training.batch_tokens)
     step = max(1, len(text.validation) // max(1, watched))
     sample = text.validation[::step][:watched]
@@ -121,7 +120,13 @@ def train_parser(
         return dict(f1=f1, malformed=malformed_share(found))
 
     trainer = Trainer(
-        model, batches, training, folder, validation, score if sample else None, progress=progress
+        model,
+        encode(text.train),
+        training,
+        folder,
+        validation=validation,
+        score=score if sample else None,
+        progress=progress,
     )
     if not trainer.fit():
         raise InterruptedError(f"training stopped at step {trainer.step}; run it again to resume")

@@ -37,7 +37,8 @@ def main() -> None:
     pairs, sizes = encode_pairs(translator.tokenizer, corpus.train), {}
     for name, (size, tokens, threads) in COLUMNS.items():
         torch.set_num_threads(threads)
-        training, batches = TrainingConfig(batch_tokens=tokens), TokenBatches(pairs, tokens)
+        training = TrainingConfig(batch_tokens=tokens)
+        batches = TokenBatches(pairs, tokens, max_length=training.max_length)
         found = measure_step_time(SIZES[size], batches, training, chosen.steps)
         print(f"{name}: {found.seconds_per_step:.2f} s per step, {found.shares}", flush=True)
         sizes[name] = asdict(found)

@@ -8,72 +8,35 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from transformer.inference.pretrained import SHIPPED_FOLDER
+from transformer.inference.model_card import model_card
 from transformer.lab.table_2.recorded import RUNS
 from transformer.lab.table_2.summary import hardware_of
+from transformer.model.pretrained import SHIPPED_FOLDER
 from transformer.recipes.record import read_record
 from transformer.training.checkpoint import load_pretrained, save_pretrained
 
 LIMIT = 20_000_000  # bytes of weights that a package can carry
 
-CARD = """---
-license: cc-by-2.0
-language: [{corpus[languages][0]}, {corpus[languages][1]}]
-tags: [translation]
-library_name: transformer-book
----
-
-# {name}
-
-A {r[parameters]:,}-parameter Transformer that translates {corpus[languages][0]} to
-{corpus[languages][1]}: {model[num_layers]} layers, d_model {model[d_model]}, {model[num_heads]}
-heads, post-norm, one matrix for both embeddings and the output. Trained from scratch with the
-package it comes with, preset `{r[preset][name]}`, seed {r[seed]}: {r[steps]:,} steps,
-{r[target_tokens]:,} target tokens, {r[minutes]:.0f} minutes on {hardware}. The weights are the mean
-of the last {averaged} checkpoints, stored as float16.
-
-## Data
-
-Tatoeba sentence pairs by way of www.manythings.org/anki ({licence}), {corpus[pairs][train]:,} for
-training. No sentence of the test split, on either side, is in the training pairs, and none of the
-Tatoeba Challenge test set. SHA-256 of the text: `{corpus[sha256]}`.
-
-## Scores
-
-| test set | search | score | signature |
-|---|---|---|---|
-{scores}
-
-One run with one seed: the spread over seeds was not measured.
-
-## What to expect
-
-The model was trained on short, everyday sentences only. It translates long sentences, names,
-numbers and technical language badly, may leave out parts of a sentence, and renders "you" as du,
-ihr or Sie at random. Biases of the sentence collection carry over. Use it to study how a
+LIMITS = """The model was trained on short, everyday sentences only. It translates long sentences, \
+names, numbers and technical language badly, may leave out parts of a sentence, and renders "you" \
+as du, ihr or Sie at random. Biases of the sentence collection carry over. Use it to study how a \
 Transformer works, not to translate text that matters.
-"""
+
+No sentence of the test split, on either side, is in the training pairs, and none of the Tatoeba \
+Challenge test set. The weights are stored as float16."""
 
 
 def card(name: str, record: dict[str, Any]) -> str:
     """Write the model card from the record."""
-    rows = [
-        f"| {m['split']}, {m['pairs']:,} pairs | {search} "
-        f"| {m['name']} {m['score']:.2f} | `{m['signature']}` |"
-        for m in record["metrics"]
-        for beam in [f"beam {m['beam_size']}, alpha {m['alpha']}"]
-        for search in ["greedy" if m["beam_size"] == 1 else beam]
-        if m["weights"] == "averaged"
-    ]
-    return CARD.format(
-        name=name,
-        r=record,
-        model=record["preset"]["model"],
+    return model_card(
+        name,
+        languages=record["corpus"]["languages"],
         corpus=record["corpus"],
-        hardware=hardware_of(record),
-        averaged=len(record["averaged"]),
-        licence=record["corpus"]["licence"].split(";")[0],
-        scores="\n".join(rows),
+        metrics=record["metrics"],
+        parameters=record["parameters"],
+        training=record | dict(hardware=hardware_of(record)),
+        preset=record["preset"]["name"],
+        limits=LIMITS,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from transformer.data.batching import TokenBatches
 from transformer.data.corpora import load_corpus
+from transformer.inference.decoding import SearchOptions
 from transformer.inference.translator import Translator
 from transformer.lab.recipe.training import ShortText, make_model, short_text
 from transformer.model.config import TransformerConfig
@@ -179,15 +180,15 @@ def run_row(
     Paper: section 6.2, Table 3
     """
     model = make_model(preset)
-    batches = TokenBatches(text.train, preset.training.batch_tokens, preset.training.seed)
     held_out = TokenBatches(text.held_out, 4096)
     trainer = Trainer(
-        model, batches, preset.training, folder, validation=held_out, progress=progress
+        model, text.train, preset.training, folder, validation=held_out, progress=progress
     )
     if not trainer.fit():
         return None
     translator = Translator(model, text.tokenizer)
-    scores = evaluate(translator, text.text, preset.beam_size, preset.alpha, batch_size=256)
+    search = SearchOptions(preset.beam_size, preset.alpha)
+    scores = evaluate(translator, text.text, search, batch_size=256)
     curve = read_curve(Path(folder) / "curve.jsonl")
     return dict(
         perplexity=perplexity(model, held_out),

@@ -1,0 +1,100 @@
+"""Sphinx extension: find the way, by number, by search, by the sidebar, and from a wrong address.
+
+Sphinx itself numbers headings, the sidebar and the figures of a numbered table of contents. This
+adds the number to the window's title, to the links to the previous and next page, and an index
+entry, so that a search for "chapter 20" finds that chapter first. Parts of the sidebar without
+numbers are folded, unless the page is in them. A page 404 offers the search.
+"""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+_CHAPTER = re.compile(r"notebooks/(\d\d)_")
+_PART = re.compile(
+    r'<p [^>]*class="caption"[^>]*><span class="caption-text">(.*?)</span></p>\s*'
+    r"(<ul\b.*?</ul>)\s*(?=<p |</div|\Z)",
+    re.DOTALL,
+)
+
+# A missing page has any address, so links of this one start at the book's own.
+_BASE = """<script>
+  if (location.protocol !== "file:") {{
+    const base = location.pathname.startsWith("{path}") ? "{path}" : "/";
+    document.write(`<base href="${{base}}">`);
+  }}
+</script>"""
+_NOT_FOUND = """<section id="page-not-found"><h1>This page does not exist</h1>
+<p>The address may be misspelt, or the page may have moved. Search the book:</p>
+<form class="not-found" action="search.html" method="get" role="search">
+<input class="form-control" type="search" name="q" aria-label="Search this book">
+<button class="btn btn-primary" type="submit">Search</button></form>
+<p>Or begin at the <a href="book/intro.html">start page</a>.</p></section>"""
+
+
+def number_of(env: BuildEnvironment, page: str) -> str:
+    """Return the number of a page in the table of contents, "" if it has none."""
+    numbers = env.toc_secnumbers.get(page, {}).get("")
+    return ".".join(map(str, numbers)) if numbers else ""
+
+
+def _add_entry(app: Sphinx, document: nodes.document) -> None:
+    chapter = _CHAPTER.match(app.env.docname)
+    if chapter is None:
+        return
+    section = next(iter(document.findall(nodes.section)))
+    # A main entry: the search lists it before pages that only contain the words.
+    entry = ("single", f"Chapter {int(chapter[1])}", section["ids"][0], "main", None)
+    section.insert(1, addnodes.index(entries=[entry]))
+
+
+def folded(contents: str) -> str:
+    """Fold the parts of the sidebar that have no numbers, except the one that holds the page."""
+
+    def part(match: re.Match[str]) -> str:
+        if re.search(r">\d+ ", match[2]):
+            return match[0]
+        is_open = " open" if re.search(r'class="[^"]*\bcurrent\b', match[2]) else ""
+        summary = f'<summary><span class="caption-text">{match[1]}</span></summary>'
+        return f'<details class="part"{is_open}>{summary}{match[2]}</details>'
+
+    return _PART.sub(part, contents)
+
+
+def _on_page(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
+    def numbered(name: str, title: str) -> str:
+        number = number_of(app.env, name)
+        return f"{number} {title}" if number else title
+
+    if "title" in context:
+        context["title"] = context["pagetitle"] = numbered(page, context["title"])
+    relations = app.builder.relations.get(page, (None, None, None))  # type: ignore[attr-defined]
+    for side, name in (("prev", relations[1]), ("next", relations[2])):
+        if name and context.get(side):
+            context[side]["title"] = numbered(name, context[side]["title"])
+    context["root_title"] = "Start here"  # the title of that page is the brand above
+    contents = context.get("generate_toctree_html")
+    if contents:
+        context["generate_toctree_html"] = lambda *args, **options: folded(
+            str(contents(*args, **options))
+        )
+
+
+def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, str], str]]:
+    path = urlsplit(app.config.html_baseurl).path or "/"
+    base = _BASE.format(path=path if path.endswith("/") else path + "/")
+    context = {"title": "Page not found", "body": _NOT_FOUND, "metatags": base}
+    yield "404", context, "page.html"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.connect("doctree-read", _add_entry)
+    app.connect("html-page-context", _on_page, priority=900)
+    app.connect("html-collect-pages", _pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,81 @@
+"""Sphinx extension: on a phone, each row of a wide table is a card that names its columns.
+
+Whether a table is too wide for a phone is estimated from its longest words, and each of its cells
+gets the name of its column. One that is too wide for a desktop is set smaller. page.css does both.
+"""
+
+import html
+import re
+
+from sphinx.application import Sphinx
+
+#: Room on a phone of 390 points and, with some reserve, on a desktop of 1,280.
+PHONE, DESK = 350, 540
+#: What a character and the edges of a column take of it.
+CHARACTER, EDGES = 8.0, 23
+
+_TABLE = re.compile(r"<table\b([^>]*)>(.*?)</table>", re.DOTALL)
+_HEAD = re.compile(r"<thead\b.*?</thead>", re.DOTALL)
+_ROW = re.compile(r"<tr\b[^>]*>.*?</tr>", re.DOTALL)
+_CELL = re.compile(r"<t([dh])\b([^>]*)>(.*?)</t\1>", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+
+
+def _text(markup: str) -> str:
+    return html.unescape(_TAG.sub("", markup)).strip()
+
+
+def with_labels(body: str) -> str:
+    """Return a page's markup with classes on wide tables, and labels on their cells."""
+
+    def table(match: re.Match[str]) -> str:
+        attributes, inside = match.groups()
+        rows = [_CELL.findall(row) for row in _ROW.findall(inside)]
+        head = _HEAD.search(inside)
+        names = [_text(cell[2]) for cell in _CELL.findall(head[0])] if head else []
+        width = _width(rows)
+        if not head or not any(names) or width <= PHONE:
+            return match[0]
+        classes = "cards wide" if width > DESK else "cards"
+        labelled = _ROW.sub(lambda row: _labelled(row[0], names), inside[head.end() :])
+        if 'class="' in attributes:
+            attributes = attributes.replace('class="', f'class="{classes} ', 1)
+        else:
+            attributes += f' class="{classes}"'
+        return f"<table{attributes}>{inside[: head.end()]}{labelled}</table>"
+
+    return _TABLE.sub(table, body)
+
+
+def _width(rows: list[list[tuple[str, str, str]]]) -> float:
+    widths: dict[int, float] = {}
+    for row in rows:
+        for column, cell in enumerate(row):
+            word = max(map(len, re.split(r"[\s\u200b-]+", _text(cell[2]))))
+            widths[column] = max(widths.get(column, 0), word)
+    return CHARACTER * sum(widths.values()) + EDGES * len(widths)
+
+
+def _labelled(row: str, names: list[str]) -> str:
+    column = -1
+
+    def cell(match: re.Match[str]) -> str:
+        nonlocal column
+        column += 1
+        if "colspan" in match[2] or column >= len(names):
+            return match[0]
+        label = html.escape(names[column], quote=True)
+        return f'<t{match[1]} data-label="{label}"{match[2]}>{match[3]}</t{match[1]}>'
+
+    return _CELL.sub(cell, row)
+
+
+def _on_page(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
+    if "body" in context:
+        context["body"] = with_labels(context["body"])
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.connect("html-page-context", _on_page)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,87 @@
+"""The drawing kit: data becomes shapes in the colours of the page."""
+
+import math
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from transformer.book.architecture import BOXES, PLACES, you_are_here
+from transformer.book.drawing import Drawing, Picture
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def tree_of(drawing):
+    return ET.fromstring(drawing.svg())
+
+
+def test_a_strip_is_the_darker_the_larger_and_grey_below_zero():
+    drawing = Drawing(200, 50)
+    area = drawing.strip(10, 10, [1.0, 0.5, -1.0], "key", (20, 16), label="k")
+    shades = {
+        (re.search(r"--(\w+)", path.get("style"))[1], path.get("stroke-opacity")): path.get("d")
+        for path in tree_of(drawing).iter(f"{SVG}path")
+    }
+    assert {("key", "1.00"), ("key", "0.50"), ("grey", "1.00")} == shades.keys()
+    assert shades["grey", "1.00"].startswith("M60 ")  # the middle of the third cell
+    assert area.right == (70, 18) and area.bottom == (40, 26)
+
+
+def test_a_grid_writes_names_and_numbers():
+    drawing = Drawing(300, 200)
+    numbers = [[0.25, -0.04], [math.nan, 1.0]]
+    drawing.grid(60, 40, numbers, rows=["a", "b"], columns=["c", "d"], digits=1)
+    words = ["".join(text.itertext()) for text in tree_of(drawing).iter(f"{SVG}text")]
+    assert words == ["0.2", "0.0", "1.0", "a", "b", "c", "d"]
+
+
+def test_an_arrow_ends_where_it_says():
+    drawing = Drawing(100, 100)
+    drawing.arrow((10, 10), (10, 60), (80, 60))
+    tip = next(tree_of(drawing).iter(f"{SVG}polygon")).get("points").split()[0]
+    assert tip == "80,60"
+
+
+def test_arcs_are_as_wide_as_the_weights():
+    drawing = Drawing(400, 100)
+    tokens = drawing.tokens(["a", "b", "c"], 10, 60, 100, lit={2: "query"})
+    drawing.arcs(tokens[2], tokens, [0.75, 0.01, 0.24], "key", thickest=8)
+    arcs = {p.get("stroke-width"): p.get("style") for p in tree_of(drawing).iter(f"{SVG}path")}
+    assert arcs.keys() == {"6.0", "1.2"}
+    assert "--key" in arcs["6.0"] and "--hidden" in arcs["1.2"]
+
+
+def test_text_is_escaped_with_lowered_indices_and_true_minus_signs():
+    drawing = Drawing(100, 100)
+    drawing.text((0, 0), "d_k < -1, output_weight")
+    text = next(tree_of(drawing).iter(f"{SVG}text"))
+    shown = "".join(text.itertext()).replace("\u200b", "")
+    assert shown == "dk < \u22121, output_weight"
+    assert text.find(f"{SVG}tspan").text == "k"
+
+
+def test_colours_are_those_of_the_palette():
+    drawing = Drawing(100, 100)
+    drawing.box(0, 0, 10, 10, "x", fill="query", edge="rule")
+    painted = re.findall(r"(?:fill|stroke): ([^;\"]+)", drawing.svg())
+    assert all(colour.startswith("var(--") for colour in painted)
+
+
+def test_a_picture_is_drawn_again_for_phones():
+    seen = []
+    picture = Picture("A box.", lambda d: seen.append(d.narrow), (600, 200), narrow=(380, 300))
+    data, metadata = picture._repr_mimebundle_()
+    assert seen == [False, True] and data["text/plain"] == "A box."
+    assert 'viewBox="0 0 600 200"' in data["image/svg+xml"]
+    assert 'viewBox="0 0 380 300"' in metadata["image/svg+xml"]["narrow"]
+    with pytest.raises(ValueError, match="at most 420 pixels wide, got 500"):
+        Picture("Too wide.", lambda d: None, (600, 200), narrow=(500, 300))
+
+
+@pytest.mark.parametrize("chapter", PLACES)
+def test_you_are_here_marks_the_subject_of_the_chapter(chapter):
+    rectangles = ET.fromstring(you_are_here(chapter)).iter(f"{SVG}rect")
+    marked = {r.get("y") for r in rectangles if "--vermilion" in r.get("style")}
+    own = {str(box.top) for box in BOXES if box.chapter.startswith(chapter)}
+    assert marked and own <= marked

@@ -1,0 +1,84 @@
+"""Figures as SVG: the same in every run, text as text, colours that follow the page."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from transformer.book.figures import STYLE, figure
+from transformer.book.palette import COLOURS, VARIABLES, css_variables, on_dark
+from transformer.book.svg import MOST_POINTS, crowding, for_notebook, to_svg
+
+
+@pytest.fixture(autouse=True)
+def style():
+    with plt.rc_context(STYLE):
+        yield
+    plt.close("all")
+
+
+def panels():
+    numbers = np.random.default_rng(0).random((4, 4))
+    made, (left, right) = figure(1, 2, height=3)
+    left.plot([0, 1], [0, 1], color=COLOURS["vermilion"], label="$d_k$ = 64")
+    left.plot([0, 1], [1, 0], color="#123456")
+    left.set(title="Two lines", ylabel="weight")
+    right.imshow(numbers)
+    return made
+
+
+def test_the_same_figure_gives_the_same_characters():
+    assert to_svg(panels()) == to_svg(panels())
+
+
+def test_text_is_text_and_the_element_is_well_formed():
+    svg = to_svg(panels())
+    tree = ET.fromstring(svg)
+    words = ["".join(text.itertext()) for text in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"Two lines", "weight"} <= set(words)
+    assert not re.search(r"<metadata|<!--|\d{4}-\d\d-\d\d", svg)
+
+
+def test_every_colour_is_a_variable_with_a_value_for_dark_pages():
+    svg = to_svg(panels())
+    painted = re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)
+    assert painted and all(re.match(r"none|var\(--", colour) for colour in painted)
+    assert f"var(--vermilion, {COLOURS['vermilion']})" in svg
+    assert "var(--c123456, #123456)" in svg and f"--c123456:{on_dark('#123456')};" in svg
+    defined = set(re.findall(r"--([a-z]+):", css_variables()[0]))
+    assert set(VARIABLES.values()) <= defined
+
+
+def test_pixels_are_stored_for_both_themes():
+    images = re.findall(r'<image class="(on-\w+)"', to_svg(panels()))
+    assert images == ["on-light", "on-dark"]
+
+
+def test_two_figures_on_a_page_share_no_id():
+    one, other = panels(), panels()
+    other.axes[0].set_title("Another")
+    ids = [set(re.findall(r' id="([^"]+)"', to_svg(each))) for each in (one, other)]
+    assert ids[0] and not ids[0] & ids[1]
+
+
+def test_a_dense_scatter_is_stored_as_pixels():
+    made, axes = figure()
+    axes.scatter(*np.random.default_rng(0).random((2, 20 * MOST_POINTS)))
+    assert len(to_svg(made)) < 400_000
+
+
+def test_on_a_phone_panels_stand_one_below_the_other_unless_texts_would_meet():
+    made, (left, right) = figure(1, 2, height=3, sharey=True)
+    left.set_ylabel("weight")
+    wide, narrow = for_notebook(made)
+    sizes = [re.search(r'viewBox="0 0 (\S+) (\S+)"', svg) for svg in (wide, narrow["narrow"])]
+    (width, height), (phone_width, phone_height) = ([float(n) for n in s.groups()] for s in sizes)
+    assert phone_width < 0.85 * width and phone_height > 1.5 * height
+    assert right.get_ylabel() == "weight"
+
+    crowded, axes = figure()
+    axes.set_xticks(range(9), [f"word {i:04}" for i in range(9)], fontsize=8)
+    assert crowding(crowded) == 0
+    assert for_notebook(crowded)[1] == {}

@@ -1,0 +1,204 @@
+"""``transformer train``: from files to a record, resumed, repeated and fine-tuned."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tests.cli.conftest import fails, run, settings
+from transformer.recipes.record import read_record
+from transformer.training.checkpoint import load_weights
+
+
+def test_it_prints_the_plan_the_progress_the_scores_and_where_the_model_is(trained, text):
+    folder, result = trained
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("smoke: t.en, 61 training pairs")
+    assert lines[1] == (
+        f"validation: 3 pairs held out of {text[0]}, the first 2 scored during training "
+        f"(score_pairs)"
+    )
+    assert lines[2] == "test: none, the final scores are those of validation"
+    assert any(line.startswith("time: about") for line in lines)
+    steps = [line for line in lines if re.match(r"step \d of 6: loss .* tokens/s, .* left", line)]
+    assert len(steps) == 6
+    assert sum(line.startswith("step 3 of 6: perplexity") for line in lines) == 1
+    assert sum("saved checkpoints/" in line for line in lines) == 3
+    assert any("BLEU" in line and "version:" in line for line in lines)
+    assert lines[-1] == f"model: {folder / 'model'}, record: {folder / 'run.json'}"
+    assert result.stderr == ""
+    record = read_record(folder / "run.json")
+    assert record["preset"]["model"]["d_model"] == 16
+    assert record["corpus"]["languages"] == ["en", "fr"]
+    card = (folder / "model/README.md").read_text()
+    assert "language:\n- en\n- fr" in card and record["command"] in card
+
+
+def test_a_preset_caps_only_its_own_corpus(trained, files, tmp_path):
+    preset = read_record(trained[0] / "run.json")["preset"]
+    assert (preset["train_pairs"], preset["test_pairs"]) == (None, None)
+    capped = settings(max_steps=1, train_pairs=50)
+    shown = run("train", "smoke", "-o", tmp_path / "run", *files, *capped).stdout
+    assert "capped: the first 50 of 61 training pairs (train_pairs)\n" in shown
+    assert "50 training pairs" in shown
+
+
+def test_the_same_command_resumes_with_more_steps(trained, files, tmp_path):
+    folder = shutil.copytree(trained[0], tmp_path / "run")
+    shown = run("train", "smoke", "-o", folder, *files, *settings(max_steps=7)).stdout
+    assert "resuming from step 6" in shown
+    assert read_record(folder / "run.json")["steps"] == 7
+
+
+def test_a_finished_run_stops_at_once_unless_something_is_missing(trained, files, tmp_path):
+    folder = shutil.copytree(trained[0], tmp_path / "run")
+    command = "train", "smoke", "-o", folder, *files, *settings()
+    before = (folder / "run.json").stat().st_mtime_ns
+    lines = run(*command).stdout.splitlines()
+    assert lines[0] == "already finished, at step 6; nothing left to do" and len(lines) == 2
+    assert (folder / "run.json").stat().st_mtime_ns == before
+    (folder / "model/model.safetensors").unlink()
+    assert "BLEU" in run(*command).stdout and (folder / "model/model.safetensors").exists()
+    assert "BLEU" in run(*command, "--set", "beam_size=2").stdout  # another evaluation
+
+
+def test_files_for_validation_and_test_and_what_they_share_with_training(text, files, tmp_path):
+    held_out = [
+        word
+        for name in ("valid", "test")
+        for side, path in zip(("source", "target"), text, strict=True)
+        for word in (f"--{name}-{side}-file", path)
+    ]
+    folder = tmp_path / "run"
+    command = "train", "smoke", "-o", folder, *files, *held_out, *settings(max_steps=1)
+    result = run(*command)
+    assert f"test: 64 pairs of {text[0]}\n" in result.stdout
+    shared = "64 source and 64 target sentences of 64 pairs are in"
+    assert result.stderr.splitlines() == [
+        f"transformer: warning: validation: {shared} train as well",
+        f"transformer: warning: test: {shared} train as well",
+        f"transformer: warning: test: {shared} validation as well",
+    ]
+    record = read_record(folder / "run.json")
+    assert record["corpus"]["pairs"] == dict(train=64, validation=64, test=64)
+    assert {metric["split"] for metric in record["metrics"]} == {"test"}
+    assert run(*command).stderr == ""  # finished
+
+
+def test_the_recorded_command_repeats_a_fine_tuning_on_own_files(
+    trained, text, tmp_path, monkeypatch
+):
+    records = []
+    for name in ("first", "copy"):
+        (tmp_path / name).mkdir()
+        for path, copy in zip(text, ("my text.en", "my text.fr"), strict=True):
+            other_text = path.read_text().replace("dog", "young goat")
+            (tmp_path / name / copy).write_text(other_text)
+        monkeypatch.chdir(tmp_path / name)
+        words = ["transformer", "train", "smoke", "--init-from", trained[0]]
+        words += ["--source-file", "my text.en", "--target-file", "my text.fr"]
+        words += ["--set", "dropout=0.2", "--set", "beam_size=1", "--set", "max_steps=2"]
+        words += ["--set", "seed=3", "--set", "score_pairs=2", "--set", "learning_rate_factor=1e-6"]
+        if records:
+            words = shlex.split(records[0]["command"])
+        run(*words[1:])
+        records.append(read_record("runs/smoke/run.json"))
+    first, again = records
+    assert first["preset"]["init_from"] == str(trained[0])
+    assert again["command"] == first["command"]
+    for field in ("preset", "metrics", "samples", "corpus"):
+        assert again[field] == first[field]
+    losses = [[line["loss"] for line in r["curve"] if "loss" in line] for r in records]
+    assert losses[0] == losses[1] != []
+    # At this learning rate the weights are still those that it started from.
+    start = load_weights(trained[0] / "model/model.safetensors")
+    for name, weight in load_weights("runs/smoke/model/model.safetensors").items():
+        torch.testing.assert_close(weight, start[name], atol=1e-4, rtol=0)
+    assert Path("runs/smoke/tokenizer.json").read_bytes() == (
+        (trained[0] / "tokenizer.json").read_bytes()
+    )
+    # The folder keeps what it started from.
+    other = ["--init-from", trained[0] / "checkpoints/best.safetensors", *words[5:]]
+    fails("train", "smoke", *other, saying="started from .*small, but init_from is .*best")
+
+
+def test_what_the_weights_fix_cannot_be_set(trained, files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    start = "--init-from", trained[0]
+    fails("train", "smoke", *start, "--set", "d_model=32", saying="d_model must be 16, as in the")
+    fails("train", "smoke", "--init-from", "nothing", *files, saying="no trained model 'nothing'")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_too_small_is_named_before_the_run(files, tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1000))
+    fails(
+        "train", "smoke", "-o", tmp_path / "run", *files, *settings(),
+        saying=r"run needs \d+ kB more, but its disk has 1.0 kB free; make room",
+    )  # fmt: skip
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments, saying",
+    [
+        (["smok"], "unknown preset 'smok'; did you mean 'smoke'?"),
+        (["smoke", "--set", "dmodel=16"], "unknown field 'dmodel'; did you mean 'd_model'?"),
+        (["smoke", "--set", "d_model"], "a change is written FIELD=VALUE, got 'd_model'"),
+        (["smoke", "--set", "d_model=big"], "d_model must be an integer, got 'big'"),
+        (["smoke", "--set", "dropout=nan"], "dropout must be a number, got 'nan'"),
+        (["smoke", "--set", "compile=yes"], "compile must be true or false, got 'yes'"),
+        (["smoke", "--set", "precision=fp8"], "precision must be one of fp32, bf16, fp16"),
+        (["smoke", "--set", "corpus=tatoeba-en-xx"], "unknown corpus 'tatoeba-en-xx'; did you"),
+        (["smoke", "--source-file", "a"], "--source-file and --target-file"),
+        (["smoke", "--test-source-file", "a", "--test-target-file", "b"], "--source-file"),
+        (["smoke", "--source-file", "a.en", "--target-file", "a.de"], "no such file: a.en"),
+        (["smoke", "--data-dir", "nowhere"], "data_dir must be a directory"),
+        (["smoke", "--set", "beam_size=100000"], "beam_size must be at most 256, got 100,000"),
+        (["smoke", "--set", f"vocab_size={2**62}"], "vocab_size must be at most 1,000,000"),
+        (["smoke", "--track", "nothing"], "unknown tracker 'nothing'; known are .*tensorboard"),
+        (
+            ["smoke", "--source-file", "a", "--target-file", "b", "--set", "corpus=tatoeba-en-de"],
+            "either files or --set corpus",
+        ),
+    ],
+)
+def test_bad_input_gives_one_line_and_no_folder(tmp_path, arguments, saying, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fails("train", *arguments, saying=saying)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "source, target, saying",
+    [
+        (b"a\nb\n", b"a\n", "equally many lines: .* has 2, .* has 1"),
+        (b"a\n\xff\n", b"a\nb\n", "is not UTF-8: line 2 holds the byte 0xff"),
+        (b"a\nb\n", b"c\nd\n", "vocab_size 300 is larger than the text supports"),
+    ],
+)
+def test_bad_text_gives_one_line_and_no_folder(tmp_path, source, target, saying):
+    (tmp_path / "a").write_bytes(source)
+    (tmp_path / "b").write_bytes(target)
+    files = ["--source-file", tmp_path / "a", "--target-file", tmp_path / "b"]
+    fails("train", "smoke", "-o", tmp_path / "run", *files, *settings(), saying=saying)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path, files, trained):
+    (tmp_path / "thesis.tex").touch()
+    fails("train", "smoke", "-o", tmp_path, *files, *settings(), saying="thesis.tex")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+    fails(
+        "train", "smoke", "-o", trained[0], *files, *settings(d_model=32),
+        saying=r"another configuration \(model.d_model: 16 there, 32 here\)",
+    )  # fmt: skip
+
+
+def test_a_loss_that_is_no_number_is_named(tmp_path, files):
+    hot = settings(learning_rate_factor="1e38", save_every=1)
+    fails("train", "smoke", "-o", tmp_path, *files, *hot, saying=r"loss is \S+ at step \d+")

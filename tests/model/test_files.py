@@ -1,0 +1,23 @@
+"""Files are written with the mode of any other file."""
+
+import os
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from transformer.model.files import write_atomically, write_json
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o000])
+def test_modes_follow_the_umask(tmp_path, umask):
+    """safetensors makes its files 0600, which a web server or a colleague could not read."""
+    former = os.umask(umask)
+    try:
+        write_json(tmp_path / "a.json", {"a": 1})
+        weights = {"a": torch.zeros(2)}
+        write_atomically(tmp_path / "b.safetensors", lambda path: save_file(weights, path))
+    finally:
+        os.umask(former)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o666 & ~umask}

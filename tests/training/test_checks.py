@@ -1,0 +1,208 @@
+"""Model, pairs, tokenizer and recipe are compared before anything is written."""
+
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from test_trainer import assert_close
+from tiny_training import VOCAB_SIZE, make_model, make_pairs, make_trainer, weights_of
+from torch.utils.data import DataLoader
+
+from transformer.baselines import RecurrentConfig, RecurrentTranslator
+from transformer.data.batching import Sentences, TokenBatches, encode_pairs
+from transformer.data.parallel import Split
+from transformer.data.tokenizer import Tokenizer
+from transformer.inference.translator import Translator
+from transformer.model.config import TransformerConfig
+from transformer.model.transformer import Transformer
+from transformer.training.checks import require_all_processes
+from transformer.training.config import TrainingConfig
+from transformer.training.curve import read_curve
+from transformer.training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+ROOT = Path(__file__).parents[2]
+CONFIG = TrainingConfig(max_steps=2, batch_tokens=40, log_every=1)
+
+
+def sentences(*rows) -> Sentences:
+    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return Sentences(np.array([i for row in rows for i in row], dtype=np.int32), offsets)
+
+
+NO_PAIRS = replace(make_pairs(1), source=sentences(), target=sentences())
+
+
+def with_target(*rows):
+    pairs = make_pairs(len(rows))
+    return replace(pairs, target=sentences(*rows))
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (dict(model=torch.nn.Transformer(16, 2, 1, 1)), "TranslationModel, got .*nn.*from_torch"),
+        (dict(model=Transformer), r"an instance, Transformer\(config\)"),
+        (dict(model=torch.nn.Linear(2, 2)), "use Transformer"),
+        (dict(model=make_model().to("meta")), "on one device, but they are on meta"),
+        (dict(batches=DataLoader([1])), "batches must be TokenBatches or EncodedPairs, got .*Data"),
+        (dict(batches=[1]), "batches must be TokenBatches or EncodedPairs, got list"),
+        (dict(validation=[1]), "validation must be TokenBatches or EncodedPairs, got list"),
+        (dict(validation=NO_PAIRS), "validation must hold at least one pair"),
+        (dict(config=TransformerConfig(50)), "config must be a TrainingConfig, got .*Transformer"),
+        (dict(tokenizer="bpe"), "tokenizer must be a Tokenizer .*, got str"),
+        (dict(trackers=["papyrus"]), "unknown tracker 'papyrus'; known are .*tensorboard"),
+        (dict(trackers="tensorboard"), r"trackers must be a sequence .*\('tensorboard',\)"),
+        (dict(config=replace(CONFIG, compile=True),
+              model=RecurrentTranslator(RecurrentConfig(50, d_model=16))), "compile needs a model"),
+        (dict(config=replace(CONFIG, checkpoint_activations=True),
+              model=RecurrentTranslator(RecurrentConfig(50, d_model=16))), "needs a Transformer"),
+    ],
+)  # fmt: skip
+def test_arguments_of_another_kind(tmp_path, arguments, says):
+    usual = dict(model=make_model(), batches=make_pairs(), config=CONFIG, folder=tmp_path / "run")
+    with pytest.raises((TypeError, ValueError), match=says) as caught:
+        Trainer(**usual | arguments)
+    assert "\n" not in str(caught.value) and not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "model, pairs, says",
+    [
+        (dict(pad_id=5), make_pairs(), "pad_id is 0 in the pairs, 5 in the model"),
+        (dict(bos_id=7), make_pairs(), "bos_id is 1 in the pairs, 7 in the model"),
+        (dict(eos_id=7), make_pairs(), "must end with eos_id 7, but the end of number 0 is"),
+        ({}, with_target([5, 2], [5, 6], [2]), r"every target.*number 1 is \[6\]"),
+        ({}, with_target([5, 2], [], [2]), "every target.*number 1 is empty"),
+        ({}, with_target([50, 2]), "a target has the id 50, but the model has 0 to 49"),
+        ({}, with_target([-1, 2]), "a target has the id -1"),
+        ({}, replace(make_pairs(3), target=sentences([2], [2])), "3 sources, but 2 targets"),
+    ],
+)
+@pytest.mark.parametrize("argument", ["batches", "validation"])
+def test_pairs_that_were_encoded_for_another_model(tmp_path, model, pairs, says, argument):
+    model = Transformer(replace(make_model().config, **model))
+    right = replace(make_pairs(), pad_id=model.config.pad_id, bos_id=model.config.bos_id)
+    if model.config.eos_id != 2:
+        right = pairs
+    given = dict(batches=right, validation=right) | {argument: pairs}
+    with pytest.raises(ValueError, match=says):
+        Trainer(model, config=CONFIG, folder=tmp_path / "run", **given)
+    assert not (tmp_path / "run").exists()
+
+
+def test_learned_positions_limit_the_pairs(tmp_path):
+    model = make_model(positions="learned", max_length=5)
+    pairs = with_target([5] * 6 + [2], [5] * 4 + [2], [2])
+    config = replace(CONFIG, max_length=None)
+    trainer = Trainer(model, pairs, config, tmp_path)
+    assert trainer.batches.max_length == 5 and trainer.batches.num_dropped >= 1
+    Trainer(model, trainer.batches, config, tmp_path)  # made with the same limit
+    with pytest.raises(ValueError, match="one sentence has 7 tokens, .* 5 learned .* max_length=5"):
+        Trainer(model, TokenBatches(pairs, 40), config, tmp_path)
+    with pytest.raises(ValueError, match="validation: one sentence has 7 tokens"):
+        Trainer(model, pairs, config, tmp_path, validation=pairs)
+
+
+@pytest.mark.parametrize("name, theirs", [("batch_tokens", 80), ("seed", 3), ("max_length", 5)])
+def test_batches_that_were_made_with_other_settings(tmp_path, name, theirs):
+    same = dict(batch_tokens=40, seed=0, max_length=256)
+    Trainer(make_model(), TokenBatches(make_pairs(), **same), CONFIG, tmp_path)
+    batches = TokenBatches(make_pairs(), **same | {name: theirs})
+    with pytest.raises(ValueError, match=f"with {name}={theirs}, config says {name}={same[name]}"):
+        Trainer(make_model(), batches, CONFIG, tmp_path)
+
+
+def test_pairs_are_batched_by_the_recipe_and_validation_keeps_all(tmp_path):
+    config = replace(CONFIG, seed=4, max_length=6, batch_tokens=7)
+    trainer = Trainer(make_model(), make_pairs(), config, tmp_path, validation=make_pairs(9, 1))
+    plan = TokenBatches(make_pairs(), 7, 4, 6).epoch(0)
+    assert all(map(np.array_equal, trainer.batches.epoch(0), plan))
+    assert trainer.validation.num_dropped == 0 and trainer.validation.batch_tokens == 8
+
+
+def test_a_model_that_was_moved_is_noticed(tmp_path):
+    trainer = make_trainer(tmp_path, max_steps=1)
+    trainer.model.to("meta")
+    with pytest.raises(ValueError, match=r"model is on meta, but training runs on cpu"):
+        trainer.fit()
+
+
+@pytest.mark.parametrize("scores", [None, 3.0, dict(bleu="high"), dict(bleu=None)])
+def test_a_score_without_numbers_is_refused(tmp_path, scores):
+    with pytest.raises(TypeError, match="score must return numbers by name"):
+        make_trainer(tmp_path, score=lambda model: scores, max_steps=1).fit()
+
+
+def test_a_score_that_is_not_finite_is_a_warning_and_nothing_else(tmp_path):
+    def score(model):
+        return dict(bleu=float("nan"), chrf=np.float32(4.5), ter=torch.tensor(2))
+
+    trainer = make_trainer(tmp_path, score=score, max_steps=1)
+    with pytest.warns(UserWarning, match="bleu is nan at step 1; it is left out"):
+        assert trainer.fit()
+    assert "NaN" not in (tmp_path / "curve.jsonl").read_text()
+    (line,) = [line for line in read_curve(tmp_path / "curve.jsonl") if "chrf" in line]
+    assert line["chrf"] == 4.5 and line["ter"] == 2 and "bleu" not in line
+
+
+def test_a_perplexity_of_nan_is_never_the_best(tmp_path, monkeypatch):
+    monkeypatch.setattr("transformer.training.trainer.perplexity", lambda *_: float("nan"))
+    trainer = make_trainer(tmp_path, validation=make_pairs(5, 1), max_steps=1)
+    with pytest.warns(UserWarning, match="perplexity is nan"):
+        assert trainer.fit()
+    assert trainer.best == float("inf")
+    assert not (tmp_path / "checkpoints/best.safetensors").exists()
+
+
+# ---------------------------------------------------------------------- a folder that loads
+
+TEXT = Split(["a cat sat", "the dog ran", "a dog sat"], ["eine katze", "der hund", "ein hund"])
+
+
+def test_the_folder_loads_as_a_translator_from_the_first_checkpoint_on(tmp_path):
+    tokenizer = Tokenizer.train([*TEXT.source, *TEXT.target], 280)
+    model = Transformer(replace(make_model().config, vocab_size=tokenizer.vocab_size))
+    pairs = encode_pairs(tokenizer, TEXT)
+    seen = []
+
+    def score(model):
+        seen.append(Translator.from_pretrained(tmp_path) if trainer.step > 2 else None)
+        return {}
+
+    config = replace(CONFIG, max_steps=4, save_every=2, validate_every=3)
+    trainer = Trainer(model, pairs, config, tmp_path, tokenizer=tokenizer, score=score)
+    assert not any(tmp_path.iterdir()), "the constructor writes nothing"
+    trainer.fit()
+    assert seen[0] is not None and seen[0].tokenizer.encode("a cat") == tokenizer.encode("a cat")
+    translator = Translator.from_pretrained(tmp_path)
+    assert_close(weights_of(translator.model), weights_of(model), rtol=0, atol=0)
+    with pytest.raises(ValueError, match="tokenizer has vocab_size .*, the model has vocab_size"):
+        make_trainer(tmp_path, own=dict(tokenizer=tokenizer))
+    assert tokenizer.vocab_size != VOCAB_SIZE
+
+
+def test_the_constructor_warns_of_nothing(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_trainer(tmp_path)
+
+
+def test_the_package_gives_its_names_without_accelerate():
+    code = (
+        "import sys, transformer.training as t; t.EarlyStopping, t.load_pretrained; "
+        "assert 'accelerate' not in sys.modules; [getattr(t, name) for name in t.__all__]"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_processes_that_do_not_know_of_each_other(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    require_all_processes(2)
+    with pytest.raises(ValueError, match="2 processes .* joins 1; .*ACCELERATE_USE_CPU"):
+        require_all_processes(1)

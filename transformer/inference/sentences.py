@@ -1,0 +1,58 @@
+"""Handle text that is not one plain sentence: several sentences, or one in capitals."""
+
+import re
+from typing import Any
+
+# Shorter ones are usually abbreviations: "USA", "OK".
+_FEWEST_CAPITALS = 4
+
+
+def split_into_sentences(text: str, language: str) -> list[str]:
+    """Split a text into its sentences, with the rules of the library `sentencex`.
+
+    Args:
+        text: any text; a blank line always ends a sentence.
+        language: code of its language, such as "en", whose abbreviations end in a period. For an
+            unknown language, `sentencex` uses the rules of a related one, or of English.
+
+    Returns:
+        The sentences without blanks at their ends; none for a blank text.
+
+    Raises:
+        ModuleNotFoundError: if `sentencex` is not installed.
+    """
+    found = [sentence.strip() for sentence in import_sentencex().segment(language, text)]
+    return [sentence for sentence in found if sentence]
+
+
+def import_sentencex() -> Any:
+    """Import the library that splits sentences, or raise an error that says how to install it."""
+    try:
+        import sentencex
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "split_sentences needs the package sentencex: "
+            "pip install 'transformer-book[sentences]'",
+            name=error.name,
+        ) from None
+    return sentencex
+
+
+def in_capitals(text: str) -> bool:
+    """Return whether a text has four letters or more, all of them capitals."""
+    letters = [character for character in text if character.isalpha()]
+    return len(letters) >= _FEWEST_CAPITALS and all(letter.isupper() for letter in letters)
+
+
+def to_sentence_case(text: str, language: str) -> str:
+    """Lower-case a text, except its first letter and, in English, the word "I".
+
+    Args:
+        text: a text in capitals.
+        language: code of its language, such as "en".
+    """
+    small = text.lower()
+    if language == "en":
+        small = re.sub(r"\bi\b", "I", small)
+    first = next((i for i, character in enumerate(small) if character.isalpha()), 0)
+    return small[:first] + small[first : first + 1].upper() + small[first + 1 :]

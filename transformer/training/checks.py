@@ -1,0 +1,225 @@
+"""Compare model, batches, tokenizer and recipe before the first step of a run."""
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from transformer import fast
+from transformer.data.batching import EncodedPairs, TokenBatches
+from transformer.data.tokenizer import TokenizerLike
+from transformer.model.base import TranslationModel
+from transformer.model.transformer import Transformer
+from transformer.training.config import TrainingConfig
+from transformer.training.state import layers_of
+
+
+def require_model(model: Any, config: Any) -> None:
+    """Refuse a model that cannot be trained, at all or with this recipe.
+
+    Raises:
+        TypeError: if ``model`` is not a translation model or ``config`` is not a recipe; the
+            message says what to use instead.
+        ValueError: if the model has no weights, or cannot be trained as the recipe says.
+    """
+    if not isinstance(model, TranslationModel):
+        hint = "Transformer(TransformerConfig(...))"
+        if isinstance(model, nn.Transformer):
+            hint = "transformer.interop.from_torch to convert the layers of torch.nn"
+        elif isinstance(model, type):
+            hint = f"an instance, {model.__name__}(config)"
+        raise TypeError(f"model must be a TranslationModel, got {_kind(model)}; use {hint}")
+    if not isinstance(config, TrainingConfig):
+        raise TypeError(f"config must be a TrainingConfig, got {_kind(config)}")
+    devices = {str(parameter.device) for parameter in model.parameters()}
+    if "meta" in devices or len(devices) > 1:
+        found = ", ".join(sorted(devices))
+        raise ValueError(f"model must have its weights on one device, but they are on {found}")
+    kind = fast.plain_class(model).__name__
+    if config.checkpoint_activations and not isinstance(model, Transformer):
+        raise ValueError(f"checkpoint_activations needs a Transformer, got a {kind}")
+    if config.compile and not layers_of(model):
+        raise ValueError(f"compile needs a model of layers, got a {kind}")
+
+
+def require_all_processes(joined: int) -> None:
+    """Raise ValueError if the launcher started more processes than train together.
+
+    Args:
+        joined: number of processes that Accelerate joined.
+    """
+    started = int(os.environ.get("WORLD_SIZE", 1))
+    if started != joined:
+        raise ValueError(
+            f"{started} processes were started, but Accelerate joins {joined}; on a machine "
+            "without a GPU, set ACCELERATE_USE_CPU=true"
+        )
+
+
+def training_batches(
+    given: TokenBatches | EncodedPairs, config: TrainingConfig, model: TranslationModel
+) -> TokenBatches:
+    """Batch pairs by a recipe, or compare batches with it.
+
+    Args:
+        given: pairs; or batches, whose settings must be those of the recipe.
+        config: the recipe.
+        model: if its positions are learned, pairs longer than these are left out, too.
+
+    Raises:
+        TypeError: if ``given`` is something else.
+        ValueError: if batches were made with other settings, or no pair is left.
+    """
+    _require_pairs("batches", given)
+    limits = [limit for limit in (config.max_length, _positions(model)) if limit is not None]
+    longest = min(limits, default=None)
+    if isinstance(given, EncodedPairs):
+        return TokenBatches(given, config.batch_tokens, config.seed, longest)
+    for name in ("batch_tokens", "seed", "max_length"):
+        theirs, mine = getattr(given, name), getattr(config, name)
+        if theirs != mine and not (name == "max_length" and theirs == longest):
+            raise ValueError(
+                f"batches were made with {name}={theirs}, config says {name}={mine}; pass the "
+                "pairs themselves (batches.pairs) to have them batched by config"
+            )
+    return given
+
+
+def validation_batches(
+    given: TokenBatches | EncodedPairs | None, config: TrainingConfig
+) -> TokenBatches | None:
+    """Batch all pairs, even those longer than the budget; leave batches as they are.
+
+    Raises:
+        TypeError: if ``given`` is something else.
+        ValueError: if there is no pair.
+    """
+    if given is None:
+        return None
+    _require_pairs("validation", given)
+    if isinstance(given, TokenBatches):
+        return given
+    if not len(given):
+        raise ValueError("validation must hold at least one pair, got none")
+    return TokenBatches(given, max(config.batch_tokens, int(_longest(given).max())))
+
+
+def require_fitting(name: str, batches: TokenBatches | None, model: TranslationModel) -> None:
+    """Refuse pairs that were encoded for another model.
+
+    Args:
+        name: name of the argument, for the message.
+        batches: the pairs; None passes.
+        model: the model to train on them.
+
+    Raises:
+        ValueError: if special ids, the vocabulary or the longest position do not fit, or a sentence
+            does not end with ``eos_id``.
+    """
+    if batches is None:
+        return
+    pairs, config = batches.pairs, model.config
+    for special in ("pad_id", "bos_id"):
+        theirs, mine = getattr(pairs, special), getattr(config, special)
+        if theirs != mine:
+            raise ValueError(f"{name}: {special} is {theirs} in the pairs, {mine} in the model")
+    for side in ("source", "target"):
+        sentences = getattr(pairs, side)
+        low, high = int(sentences.ids.min()), int(sentences.ids.max())
+        if low < 0 or high >= config.vocab_size:
+            raise ValueError(
+                f"{name}: a {side} has the id {low if low < 0 else high}, but the model has "
+                f"0 to {config.vocab_size - 1} (vocab_size {config.vocab_size})"
+            )
+        empty = sentences.lengths() == 0
+        ends = sentences.ids[sentences.offsets[1:] - 1] != config.eos_id
+        if (empty | ends).any():
+            row = int(np.flatnonzero(empty | ends)[0])
+            last = sentences[row][-1:] or "empty"
+            raise ValueError(
+                f"{name}: every {side} must end with eos_id {config.eos_id}, but the end "
+                f"of number {row} is {last}"
+            )
+    known = _positions(model)
+    if known is not None:
+        limit = min(batches.batch_tokens, batches.max_length or batches.batch_tokens)
+        lengths = _longest(pairs)
+        longest = int(lengths[lengths <= limit].max())
+        if longest > known:
+            raise ValueError(
+                f"{name}: one sentence has {longest} tokens, the model has {known} learned "
+                f"positions; set max_length={known}"
+            )
+
+
+def require_tokenizer(tokenizer: Any, model: TranslationModel) -> None:
+    """Refuse a tokenizer of another model.
+
+    Args:
+        tokenizer: one for both languages, or a pair; None passes.
+        model: the model to compare it with.
+
+    Raises:
+        TypeError: if ``tokenizer`` comes from another library.
+        ValueError: if vocabulary sizes or special ids differ.
+    """
+    if tokenizer is None:
+        return
+    for each in tokenizer if isinstance(tokenizer, tuple) else (tokenizer,):
+        if not isinstance(each, TokenizerLike):
+            raise TypeError(
+                f"tokenizer must be a Tokenizer or SentencePieceTokenizer, got {_kind(each)}"
+            )
+        for name in ("vocab_size", "pad_id", "bos_id", "eos_id"):
+            theirs, mine = getattr(each, name), getattr(model.config, name)
+            if theirs != mine:
+                raise ValueError(f"tokenizer has {name} {theirs}, the model has {name} {mine}")
+
+
+def require_device(model: nn.Module, device: torch.device) -> None:
+    """Raise ValueError if a model has left the device that it trains on."""
+    for parameter in model.parameters():
+        if parameter.device.type != device.type:
+            raise ValueError(
+                f"model is on {parameter.device}, but training runs on {device}; move it back "
+                f"with model.to({str(device)!r})"
+            )
+
+
+def numbers_of(scores: Any) -> dict[str, float]:
+    """Return the result of ``score`` as numbers by name; raise TypeError if it is not that."""
+    try:
+        return {str(name): float(value) for name, value in scores.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise TypeError(
+            f"score must return numbers by name, such as {{'bleu': 27.3}}, got {scores!r:.80}"
+        ) from None
+
+
+def _require_pairs(name: str, given: Any) -> None:
+    if not isinstance(given, (TokenBatches, EncodedPairs)):
+        raise TypeError(
+            f"{name} must be TokenBatches or EncodedPairs, got {_kind(given)}; "
+            "transformer.data.batching.encode_pairs(tokenizer, split) makes pairs from text"
+        )
+    pairs = given.pairs if isinstance(given, TokenBatches) else given
+    if len(pairs.source) != len(pairs.target):
+        counts = f"{len(pairs.source)} sources, but {len(pairs.target)} targets"
+        raise ValueError(f"{name} must hold pairs, got {counts}")
+
+
+def _positions(model: TranslationModel) -> int | None:
+    """Return the number of learned positions; None if there is no limit."""
+    learned = getattr(model.config, "positions", None) == "learned"
+    return model.config.max_length if learned else None
+
+
+def _longest(pairs: EncodedPairs) -> Any:
+    return np.maximum(pairs.source.lengths(), pairs.target.lengths())
+
+
+def _kind(value: Any) -> str:
+    kind = value if isinstance(value, type) else type(value)
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
