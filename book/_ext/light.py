@@ -83,6 +83,13 @@ def _is_used(selector: str, names: set[str]) -> bool:
     return all(name.replace("\\", "") in names for name in _SELECTED.findall(required))
 
 
+# The theme's styles apply only to "light" or "dark", which its script would choose after the first
+# paint: line heights and margins would shift.
+_LATE = 'localStorage.getItem("theme") || "auto"'
+_DARK = 'matchMedia("(prefers-color-scheme: dark)").matches'
+_EARLY = f'localStorage.getItem("theme") || ({_DARK} ? "dark" : "light")'
+
+
 def _lighten(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.name != "html":
         return
@@ -95,6 +102,8 @@ def _lighten(app: Sphinx, error: Exception | None) -> None:
     names: set[str] = set()
     for path in Path(app.outdir).rglob("*.html"):
         text = path.read_text(encoding="utf-8")
+        if _LATE in text:
+            path.write_text(text.replace(_LATE, _EARLY), encoding="utf-8")
         names.update(*(found.split() for found in _CLASSES.findall(text)))
         for script in re.findall(r"<script>(.*?)</script>", text, re.DOTALL):
             names.update(_NAME.findall(script))

@@ -30,7 +30,8 @@ NAMES = {
             torch.nn.modules.normalization.LayerNorm=torch.nn.LayerNorm
             torch.nn.parameter.Parameter=torch.nn.parameter.Parameter
             torch.nn.functional.cross_entropy() torch.nn.functional.scaled_dot_product_attention()
-            torch.optim.Adam torch.optim.lr_scheduler.LambdaLR torch.optim.lr_scheduler.LRScheduler""",
+            torch.optim.Adam torch.optim.lr_scheduler.LambdaLR
+            torch.optim.lr_scheduler.LRScheduler""",
         "tensors.html#{}": "torch.Tensor Tensor=torch.Tensor",
         "tensor_attributes.html#{}": "torch.device torch.dtype",
         "optim.html#{}": """
