@@ -67,6 +67,8 @@ NAMES = {
         "accelerate/package_reference/accelerator#{}": """
             accelerate.accelerator.Accelerator=accelerate.Accelerator""",
         "accelerate/package_reference/tracking#{}": "accelerate.tracking.GeneralTracker",
+        "huggingface_hub/package_reference/cards#{}": """
+            huggingface_hub.repocard.ModelCard=huggingface_hub.ModelCard""",
         "huggingface_hub/package_reference/file_download#{}": "huggingface_hub.snapshot_download()",
     },
 }

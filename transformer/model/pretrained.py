@@ -171,7 +171,9 @@ def _in_folder(name: str, folder: Path) -> Location:
         if not checkpoints:
             raise FileNotFoundError(f"{name!r} is a training run that has no checkpoint yet")
         newest = checkpoints[-1]
-        _logger.info("%s is not finished; using its newest checkpoint, %s", folder, newest.stem)
+        _logger.info(
+            "%s has no finished model; using its newest checkpoint, %s", folder, newest.stem
+        )
         return Location(name, folder, newest)
     for file, kind in _EXPORTS.items():
         if (folder / file).is_file():

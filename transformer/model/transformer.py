@@ -342,7 +342,7 @@ def require_ids(name: str, ids: Tensor, rows: int | None = None) -> None:
 
     Args:
         name: of the argument, for the message.
-        ids: the token ids.
+        ids: the token ids, to be of shape (B, T).
         rows: number of rows that there must be; None for any.
     """
     if ids.dim() != 2 or ids.size(1) == 0:
