@@ -2,14 +2,16 @@
 
 import math
 
+import numpy as np
 import pytest
+from scipy.stats import ttest_rel
 
 from transformer.lab.table_3.claims import (
     CONCLUSIONS,
     Conclusion,
     gains,
+    paired_interval,
     printed,
-    seed_distance,
     verdict,
 )
 from transformer.lab.table_3.study import ROWS
@@ -21,26 +23,47 @@ def test_a_gain_is_above_zero_for_the_better_row():
     assert gains(perplexities, "BLEU", "base", "A1") == [-5.0]
 
 
+SPREAD = np.array([-0.3, 0.1, 0.4, -0.2])
+
+
 @pytest.mark.parametrize(
-    "second, third, expected",
+    "first, second, expected",
     [
-        ((21, 22), (19, 19), "holds"),
-        ((21, 22), (25, 26), "holds in part"),
-        ((21, 22), (19, 30), "holds in part"),
-        ((25, 22), (19, 30), "cannot tell"),
-        ((25, 26), (19, 30), "cannot tell"),
-        ((25, 26), (27, 28), "does not hold"),
+        (-2, -3, "holds"),
+        (-2, 3, "holds in part"),
+        (-2, 0, "holds in part"),
+        (0, 0, "cannot tell"),
+        (0, 3, "cannot tell"),
+        (2, 3, "does not hold"),
     ],
 )
-def test_verdicts(second, third, expected):
-    """base is 24 in both seeds; both others are said to be worse."""
+def test_verdicts(first, second, expected):
+    """Both rows are said to be worse than base; the numbers are their distances in BLEU."""
     asked = Conclusion("B", "", (("base", "B1"), ("base", "B2")))
-    values = {
-        "base": {1: 24.0, 2: 24.0},
-        "B1": {1: float(second[0]), 2: float(second[1])},
-        "B2": {1: float(third[0]), 2: float(third[1])},
-    }
+    base = np.array([24.0, 22.0, 27.0, 25.0])
+    rows = {"base": base, "B1": base + first + SPREAD, "B2": base + second - SPREAD}
+    values = {row: dict(enumerate(map(float, scores), 1)) for row, scores in rows.items()}
     assert verdict(values, "BLEU", asked) == expected
+
+
+def test_the_interval_is_that_of_the_paired_t_test():
+    one, other = np.array([24.0, 22.0, 27.0, 25.0]), np.array([23.5, 21.9, 25.6, 24.1])
+    asked = ttest_rel(one, other)
+    found = paired_interval(list(one - other), 0.9)
+    assert found == pytest.approx(tuple(asked.confidence_interval(0.9)))
+    assert paired_interval([0.7]) == (0.7, 0.7)
+
+
+@pytest.mark.parametrize("conclusion", CONCLUSIONS, ids=lambda c: c.text)
+def test_rows_without_a_difference_rarely_get_a_verdict(conclusion):
+    """All rows share one distribution: at most 5 % of studies may find anything."""
+    random, metric, studies = np.random.default_rng(0), conclusion.metric or "BLEU", 400
+    rows = sorted({row for pair in conclusion.pairs for row in pair})
+    wrong = 0
+    for scores in np.exp(random.normal(3, 0.05, size=(studies, len(rows), 4))):
+        values = {row: dict(enumerate(found)) for row, found in zip(rows, scores, strict=True)}
+        wrong += verdict(values, metric, conclusion) != "cannot tell"
+    assert wrong / studies <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / studies)
 
 
 def test_the_papers_own_numbers_bear_its_conclusions_out_and_where_not():
@@ -53,28 +76,3 @@ def test_the_papers_own_numbers_bear_its_conclusions_out_and_where_not():
     odd = {key for key, value in said.items() if value != "holds"}
     assert odd == {("bigger models are better", "BLEU")}
     assert said["bigger models are better", "BLEU"] == "holds in part"
-
-
-def test_the_distance_of_two_seeds_is_a_median():
-    values = {"base": {1: 20.0, 2: 22.0}, "E1": {1: 24.0, 2: 24.5}, "A1": {1: 3.0}}
-    assert seed_distance(values, "BLEU") == pytest.approx(1.25)
-    assert seed_distance(values | {"C3": {1: 1.0, 2: 99.0}}, "BLEU") == pytest.approx(2.0)
-    three = {"base": {1: 20.0, 2: 21.0, 3: 24.0}}  # 1, 4 and 3 apart
-    assert seed_distance(three, "BLEU") == pytest.approx(3.0)
-    squares = {row: {s: math.exp(v) for s, v in seeds.items()} for row, seeds in values.items()}
-    assert seed_distance(squares, "perplexity") == pytest.approx(1.25)
-    assert math.isnan(seed_distance({"base": {1: 1.0}, "E1": {1: 2.0}}, "BLEU"))
-
-
-@pytest.mark.parametrize(
-    "worse, expected",
-    [
-        ((23.5, 24.5), "cannot tell"),
-        ((22.5, 23.5), "holds"),
-        ((25.6, 27.0), "does not hold"),
-        ((24.2, 25.2), "cannot tell"),
-    ],
-)
-def test_a_gain_within_the_distance_of_two_seeds_is_none(worse, expected):
-    values = {"base": {1: 24.0, 2: 25.0}, "B1": dict(enumerate(worse, 1))}  # seeds 1.0 apart
-    assert verdict(values, "BLEU", Conclusion("B", "", (("base", "B1"),))) == expected

@@ -59,6 +59,8 @@ def test_what_no_field_of_the_model_holds():
     steps = {row: row_preset(SMALL, row).training.max_steps for row in ROWS}
     assert steps.pop("big") == 3 * SMALL.base.training.max_steps
     assert set(steps.values()) == {SMALL.base.training.max_steps}
+    equal = SCALES["table-3-settled"]
+    assert {row_preset(equal, row).training.max_steps for row in ROWS} == {5000}
 
 
 @pytest.fixture(scope="module")
