@@ -8,6 +8,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from transformer.data.corpora import load_corpus
 from transformer.data.corpora.catalogue import corpus_catalogue
+from transformer.lab.table_2.counts import SCORES, read_counts
 from transformer.lab.table_2.recorded import RUNS, recorded_runs
 from transformer.recipes.record import read_translations
 
@@ -77,3 +78,20 @@ def test_scores_follow_from_the_stored_translations(name):
     if not any(entry.name == corpus and entry.at_hand for entry in corpus_catalogue()):
         pytest.skip(f"{corpus} is not on this machine")
     assert check_recount(record, translations) >= 2 * len(translations)
+
+
+@pytest.mark.parametrize("name", recorded_runs())
+def test_scores_follow_from_the_stored_counts(name):
+    """This needs no corpus: the counts of all sentences add up to the recorded scores."""
+    record, counts = recorded_runs()[name], read_counts(name)
+    assert bool(counts) == (RUNS / f"{name}.translations.json.gz").exists()
+    for key, table in counts.items():
+        split, metric = key.split()
+        best = "averaged", record["preset"]["beam_size"], split, metric
+        (entry,) = [
+            m
+            for m in record["metrics"]
+            if (m["weights"], m["beam_size"], m["split"], m["name"]) == best
+        ]
+        assert len(table) == entry["pairs"]
+        assert SCORES[metric](table.sum(axis=0)) == pytest.approx(entry["score"], abs=1e-6)

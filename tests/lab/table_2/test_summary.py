@@ -1,7 +1,10 @@
 """Recorded runs are grouped by recipe, and compared with scores of the same metric only."""
 
+import numpy as np
 import pytest
 
+from transformer.inference.significance import sentence_counts
+from transformer.lab.table_2.counts import write_counts
 from transformer.lab.table_2.published import METRICS, published_scores
 from transformer.lab.table_2.summary import (
     Spread,
@@ -10,7 +13,12 @@ from transformer.lab.table_2.summary import (
     metric_of,
     metric_title,
 )
-from transformer.lab.table_2.verdicts import rivals, versus_group, versus_published
+from transformer.lab.table_2.verdicts import (
+    difference,
+    rivals,
+    versus_group,
+    versus_published,
+)
 
 PLAIN = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
 TOKENS = PLAIN.replace("13a", "none")
@@ -102,8 +110,6 @@ def test_ways_to_count_are_told_apart():
 def test_a_spread_is_mean_lowest_and_highest_of_so_many_seeds():
     assert str(Spread((41.0, 40.0, 42.6))) == "41.20 (40.00 to 42.60, 3 seeds)"
     assert str(Spread((41.0,))) == "41.00 (one seed)"
-    assert Spread((1.0, 2.0)).overlaps(Spread((2.0, 3.0)))
-    assert not Spread((1.0, 2.0)).overlaps(Spread((2.1, 3.0)))
 
 
 def test_published_scores_that_fit_are_of_the_same_set_metric_and_languages():
@@ -131,18 +137,52 @@ def test_where_runs_stand_against_a_published_score(scores, words):
     assert words in versus_published(group(*scores), tiny_published())
 
 
+REFERENCES = [" ".join(f"w{(i * j) % 50}" for j in range(3, 15)) for i in range(1, 121)]
+
+
+def translations(right, seed):
+    """Translations of which so large a share is the reference; the others lack a word."""
+    random = np.random.default_rng(seed)
+    return [
+        text if random.random() < right else text.rpartition(" ")[0].replace("w1", "x")
+        for text in REFERENCES
+    ]
+
+
+def recorded_group(folder, shares, **changes):
+    """A group of runs whose translations are counted in ``folder``."""
+    found = group(*(40.0 for _ in shares), **changes)
+    for seed, (name, share) in enumerate(zip(found.runs, shares, strict=True)):
+        output = translations(share, [seed, int(1000 * share)])
+        counts = {"test BLEU": sentence_counts(output, REFERENCES, "none")}
+        write_counts(folder / f"{name}.counts.npz", counts)
+    return found
+
+
 @pytest.mark.parametrize(
-    "scores, words",
+    "mine, theirs, words",
     [
-        ((39.0, 39.5), "do not overlap; multi30k-tiny is ahead by 1.75 on average"),
-        ((39.0, 40.6), "the ranges overlap"),
-        ((43.0, 44.0), "multi30k-recurrent is ahead by 2.50"),
-        ((39.0,), "2.00 apart, and one seed shows no spread"),
+        ((0.8, 0.8), (0.3, 0.3), ". multi30k-tiny is ahead."),
+        ((0.3, 0.3), (0.8, 0.8), ". multi30k-recurrent is ahead."),
+        ((0.5, 0.5), (0.5, 0.5), "could be due to chance"),
+        ((0.2, 0.9), (0.3, 0.3), "could be due to chance"),
     ],
 )
-def test_two_groups_differ_only_beyond_their_seeds(scores, words):
-    other = group(*scores, **RECURRENT)
-    assert words in versus_group(group(40.5, 41.5), other, WHERE)
+def test_two_groups_differ_only_beyond_their_paired_interval(mine, theirs, words, tmp_path):
+    one, other = (
+        recorded_group(tmp_path, shares, **changes)
+        for shares, changes in ((mine, {}), (theirs, RECURRENT))
+    )
+    assert words in versus_group(one, other, WHERE, tmp_path)
+    found = difference(one, other, WHERE, tmp_path)
+    opposite = difference(other, one, WHERE, tmp_path)
+    assert found.low < found.mean < found.high and opposite.mean == pytest.approx(-found.mean)
+
+
+def test_groups_without_counts_are_not_compared(tmp_path):
+    one, other = recorded_group(tmp_path, (0.5,)), group(39.0, **RECURRENT)
+    assert difference(one, other, WHERE, tmp_path) is None
+    assert versus_group(one, other, WHERE, tmp_path) is None
 
 
 def test_rivals_have_the_same_corpus_text_and_budget():

@@ -71,10 +71,6 @@ class Spread:
         """Highest score."""
         return max(self.values)
 
-    def overlaps(self, other: "Spread") -> bool:
-        """Whether the ranges, lowest to highest, overlap."""
-        return self.low <= other.high and other.low <= self.high
-
     def __str__(self) -> str:
         if len(self.values) == 1:
             return f"{self.mean:.2f} (one seed)"

@@ -3,9 +3,16 @@
 The sentences are made from the records, so that they remain true after a new run."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
+
+from transformer.inference.significance import interval, paired_bootstrap
+from transformer.lab.table_2.counts import SCORES, read_counts
 from transformer.lab.table_2.published import PublishedScore
-from transformer.lab.table_2.summary import Group
+from transformer.lab.table_2.recorded import RUNS
+from transformer.lab.table_2.summary import Group, metric_of, test_set
 
 
 def versus_published(group: Group, published: PublishedScore) -> str | None:
@@ -26,19 +33,75 @@ def versus_published(group: Group, published: PublishedScore) -> str | None:
     return f"{group.name}: {ours}. Every seed is {side} {theirs}."
 
 
-def versus_group(one: Group, other: Group, where: tuple[str, str]) -> str | None:
-    """Compare the spreads of two groups on a test set by a metric; None without such scores."""
-    mine, theirs = one.scores().get(where), other.scores().get(where)
-    if mine is None or theirs is None:
+@dataclass(frozen=True)
+class Difference:
+    """Difference between the mean scores of two groups, with its paired 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def difference(
+    one: Group, other: Group, where: tuple[str, str], folder: Path | str = RUNS
+) -> Difference | None:
+    """Compare two groups on the same sentences, over sentences and seeds.
+
+    Args:
+        one: the group whose score is the first.
+        other: the group whose score is subtracted.
+        where: test set and metric, a key of :meth:`Group.scores
+            <transformer.lab.table_2.summary.Group.scores>`.
+        folder: of the records.
+
+    Returns:
+        None if a run has no score there, or its translations have not been counted.
+    """
+    ours, others = (_counts(group, where, folder) for group in (one, other))
+    if ours is None or others is None:
         return None
-    facts = f"{one.name} {mine}, {other.name} {theirs}"
-    gap = f"{abs(mine.mean - theirs.mean):.2f}"
-    if min(len(mine.values), len(theirs.values)) == 1:
-        return f"{facts}: {gap} apart, and one seed shows no spread."
-    if mine.overlaps(theirs):
-        return f"{facts}: the ranges overlap, so the seeds do not tell them apart."
-    ahead = one.name if mine.mean > theirs.mean else other.name
-    return f"{facts}: the ranges do not overlap; {ahead} is ahead by {gap} on average."
+    (name, mine), (_, theirs) = ours, others
+    score = SCORES[name]
+    draws = paired_bootstrap(mine, theirs, samples=2000, score=score)
+    means = [float(np.mean([score(t.sum(axis=0)) for t in tables])) for tables in (mine, theirs)]
+    return Difference(means[0] - means[1], *interval(draws))
+
+
+def _counts(
+    group: Group, where: tuple[str, str], folder: Path | str
+) -> tuple[str, list[np.ndarray]] | None:
+    """Return the name of the metric and the counts of each run; None if one has none."""
+    tables, name = [], ""
+    for run, record in group.runs.items():
+        counts = read_counts(run, folder)
+        for entry in record["metrics"]:
+            here = test_set(group.corpus, entry["split"]), metric_of(record, entry)
+            key = f"{entry['split']} {entry['name']}"
+            if here == where and key in counts:
+                tables.append(counts[key])
+                name = entry["name"]
+                break
+        else:
+            return None
+    return name, tables
+
+
+def versus_group(
+    one: Group, other: Group, where: tuple[str, str], folder: Path | str = RUNS
+) -> str | None:
+    """Say whether two groups differ on a test set; None where :func:`difference` is."""
+    found = difference(one, other, where, folder)
+    if found is None:
+        return None
+    mine, theirs = one.scores()[where], other.scores()[where]
+    facts = (
+        f"{one.name} {mine}, {other.name} {theirs}: {found.mean:+.2f}, "
+        f"95 % interval {found.low:+.2f} to {found.high:+.2f}"
+    )
+    if found.low <= 0 <= found.high:
+        return f"{facts}. The difference could be due to chance."
+    ahead = one.name if found.mean > 0 else other.name
+    return f"{facts}. {ahead} is ahead."
 
 
 def rivals(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
