@@ -12,6 +12,7 @@ from transformer.lab.speed.comparison import RECORD, STEP_TIME, Row, speed_table
 from transformer.lab.speed.step_time import KINDS, StepTime
 from transformer.lab.speed.throughput import MEASUREMENTS
 from transformer.lab.table_2.recorded import recorded_runs
+from transformer.lab.table_3.claims import paired_interval
 from transformer.recipes.estimate import duration, hardware_flops, size
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record
@@ -25,12 +26,11 @@ def departures() -> dict[str, str]:
 
 
 def describe_effect(effect: Effect) -> str:
-    """Give the mean gain in nats and in BLEU, each with its range over the seeds, and a verdict."""
+    """Give the mean gain in nats and in BLEU, each with its 95 % interval, and a verdict."""
 
     def spread(gains: tuple[float, ...], digits: int, unit: str) -> str:
-        mean, low, high = (
-            f"{number:+.{digits}f}" for number in (sum(gains) / len(gains), min(gains), max(gains))
-        )
+        numbers = sum(gains) / len(gains), *paired_interval(gains)
+        mean, low, high = (f"{number:+.{digits}f}" for number in numbers)
         return f"{mean} {unit} ({low} to {high})"
 
     gains = f"{spread(effect.nats, 2, 'nats')}, {spread(effect.bleu, 1, 'BLEU')}"

@@ -7,13 +7,12 @@ Paper: sections 3 and 5, where they are silent
 """
 
 import math
-import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
+from transformer.lab.table_3.claims import paired_interval
 from transformer.lab.table_3.study import SCALES, Scale
 from transformer.model.config import TransformerConfig
 from transformer.recipes.presets import Preset
@@ -150,14 +149,13 @@ class Effect:
 
     Args:
         nats: gain in the logarithm of the perplexity, by seed; above 0 is better than base.
-        noise: median distance between two seeds of base, in nats.
+        bleu: gain in BLEU, by seed.
     """
 
     name: str
     nats: tuple[float, ...]
     bleu: tuple[float, ...]
     parameters: int
-    noise: float
 
     @property
     def mean(self) -> float:
@@ -166,12 +164,12 @@ class Effect:
 
     @property
     def verdict(self) -> Literal["better", "worse", "no clear difference"]:
-        """A difference counts if all seeds agree and their mean exceeds the noise."""
-        if abs(self.mean) > self.noise and min(self.nats) > 0:
-            return "better"
-        if abs(self.mean) > self.noise and max(self.nats) < 0:
-            return "worse"
-        return "no clear difference"
+        """Whether the paired 95 % interval of the gain in nats excludes zero.
+
+        A choice without any effect is called better or worse in 5 % of all studies.
+        """
+        low, high = paired_interval(self.nats)
+        return "better" if low > 0 else "worse" if high < 0 else "no clear difference"
 
 
 def effects(runs: Iterable[Mapping[str, Any]]) -> dict[str, Effect]:
@@ -181,7 +179,6 @@ def effects(runs: Iterable[Mapping[str, Any]]) -> dict[str, Effect]:
         found.setdefault(run["row"], {})[run["seed"]] = run
     base = found.pop("base", {})
     nats = {seed: math.log(run["perplexity"]) for seed, run in base.items()}
-    noise = statistics.median(abs(a - b) for a, b in combinations(nats.values(), 2))
     result = {}
     for name in (name for name in CHOICES if name in found):
         seeds = [seed for seed in sorted(found[name]) if seed in base]
@@ -191,7 +188,6 @@ def effects(runs: Iterable[Mapping[str, Any]]) -> dict[str, Effect]:
             tuple(nats[seed] - math.log(run["perplexity"]) for seed, run in mine.items()),
             tuple(run["BLEU"] - base[seed]["BLEU"] for seed, run in mine.items()),
             mine[seeds[0]]["parameters"],
-            noise,
         )
     return result
 
