@@ -74,6 +74,11 @@ def test_runs_that_differ_in_more_are_two_groups(change):
     assert [list(found.runs) for found in group_runs(runs)] == [["one"], ["two"]]
 
 
+def test_two_budgets_of_one_preset_are_told_apart_by_name():
+    found = group_runs({"one": make_record(1), "two": make_record(1, max_steps=9000)})
+    assert [each.name for each in found] == ["multi30k-tiny, 8 steps", "multi30k-tiny, 9,000 steps"]
+
+
 def test_a_record_of_before_a_field_existed_joins_its_group():
     old = make_record(1, text="plain")
     del old["preset"]["text"], old["architecture"]

@@ -81,7 +81,7 @@ class Spread:
 class Group:
     """Recorded runs of one recipe."""
 
-    name: str  #: of the preset
+    name: str  #: of the preset, with the number of steps if it was run with several
     runs: dict[str, Record]  #: by name, ordered by seed
 
     @property
@@ -127,7 +127,10 @@ class Group:
 
 
 def group_runs(runs: Mapping[str, Record]) -> list[Group]:
-    """Group runs that differ in their seed only; groups keep the order of their first runs."""
+    """Group runs that differ in their seed only; groups keep the order of their first runs.
+
+    The names of groups of one preset include their number of steps.
+    """
     groups: list[dict[str, Record]] = []
     for name, record in runs.items():
         for group in groups:
@@ -138,13 +141,19 @@ def group_runs(runs: Mapping[str, Record]) -> list[Group]:
                 break
         else:
             groups.append({name: record})
+    names = [next(iter(group.values()))["preset"]["name"] for group in groups]
     return [
         Group(
-            next(iter(group.values()))["preset"]["name"],
+            name if names.count(name) == 1 else f"{name}, {_steps(group):,} steps",
             dict(sorted(group.items(), key=lambda item: item[1]["seed"])),
         )
-        for group in groups
+        for name, group in zip(names, groups, strict=True)
     ]
+
+
+def _steps(group: Mapping[str, Record]) -> int:
+    steps: int = next(iter(group.values()))["preset"]["training"]["max_steps"]
+    return steps
 
 
 def hardware_of(record: Record) -> str:
