@@ -20,7 +20,8 @@ SOURCES := $(shell find book/. notebooks/. transformer/. \
 export OMP_NUM_THREADS ?= 1
 unexport MPLBACKEND
 
-.PHONY: help book test unit notebooks verify smoke check browser pdf lint links bench gpu table3 release clean
+.PHONY: help book test unit notebooks verify smoke check browser pdf lint links bench gpu table3 address \
+	release clean
 
 help:
 	@echo "make book       build the book and say where to open it"
@@ -35,11 +36,13 @@ help:
 	@echo "make lint       check style, form and types with ruff and mypy"
 	@echo "make links      check that the book's links to other sites still work"
 	@echo "make bench      compare the speed with other implementations (installs them), and record it"
-	@echo "make gpu        train and record the runs of Table 2 that are missing"
+	@echo "make gpu        record the speed on a GPU, then the runs of Table 2 that are missing"
 	@echo "                PRESETS=\"...\" SEEDS=\"1 2\" DATA_DIR=... MINUTES=25 LIST=1"
 	@echo "make table3     train and record the rows of Table 3, at a size for this machine"
 	@echo "                SEEDS=\"1 2\" DATA_DIR=... MINUTES=25"
-	@echo "make release    build the packages into dist/, and try each in a fresh environment"
+	@echo "make address    set the public address in all files: REPO=owner/name [PAGES=url]"
+	@echo "make release    build the packages into dist/, try each in a fresh environment, and publish them;"
+	@echo "                DRY=1 uploads nothing"
 	@echo "make clean      remove the built book and the caches (not the environment)"
 
 $(INSTALLED): requirements.txt pyproject.toml
@@ -116,8 +119,11 @@ table3: $(INSTALLED)
 	$(PY) -m transformer.lab.table_3.record $(if $(SEEDS),--seeds $(SEEDS)) \
 		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(DATA_DIR),--data-dir $(DATA_DIR))
 
+address: $(INSTALLED)
+	@$(PY) -m book.make address "$(REPO)" "$(PAGES)"
+
 release: $(INSTALLED)
-	$(PY) -m book.make release
+	$(PY) -m book.make release $(if $(DRY),--dry)
 
 clean:
 	rm -rf _build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

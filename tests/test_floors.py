@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "transformer"
-FLOORS = ["model", "data", "fast", "training inference", "baselines interop recipes"]
+FLOORS = ["published", "model", "data", "fast", "training inference", "baselines interop recipes"]
 FLOORS += ["pretrained", "cli", "book", "lab"]
 HEIGHT = {part: height for height, floor in enumerate(FLOORS) for part in floor.split()}
 LIBRARY = {*HEIGHT} - {"book", "lab"}

@@ -1,16 +1,22 @@
-"""Build the wheel and the source distribution, and use each in an environment of its own."""
+"""Release a version: build the packages, check them, use each in a fresh environment, publish."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tempfile
+import tomllib
 import venv
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from packaging.metadata import Metadata
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE, TRANSLATION = "Where is the train station?", "Wo ist der Bahnhof?"
@@ -28,11 +34,21 @@ print(json.dumps(dict(
     records=len(list(Path(transformer.__file__).parent.glob("lab/**/*.json"))),
 )))
 """
+# What a reader does in Colab: a notebook, the wheel beside it, and nothing installed.
+NOTEBOOK, CELLS = "02_attention.ipynb", 12
+RUN = """
+import sys, nbclient, nbformat
+notebook = nbformat.read(sys.argv[1], 4)
+where = nbformat.v4.new_code_cell("import transformer; print(transformer.__file__)")
+notebook.cells = [*notebook.cells[: int(sys.argv[2])], where]
+nbclient.NotebookClient(notebook, timeout=1800, kernel_name="python3").execute()
+print(where.outputs[-1].text)
+"""
 
 
 def run(*command: str | Path, cwd: Path) -> str:
     """Run a command without this checkout on the path; return what it prints."""
-    hidden = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
+    hidden = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "MPLBACKEND"}
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     if done.returncode:
@@ -49,7 +65,54 @@ def build(source: Path, output: Path) -> list[Path]:
     return [next(output.glob("*.whl")), next(output.glob("*.tar.gz"))]
 
 
-def problems(package: Path, here: bool = False) -> list[str]:
+def metadata(package: Path) -> Metadata:
+    """Read the metadata of a wheel or a source distribution.
+
+    Raises:
+        ExceptionGroup: of all fields that are not valid.
+    """
+    if package.suffix == ".whl":
+        with zipfile.ZipFile(package) as wheel:
+            (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+            return Metadata.from_email(wheel.read(name))
+    with tarfile.open(package) as archive:
+        file = archive.extractfile(f"{package.name.removesuffix('.tar.gz')}/PKG-INFO")
+        assert file is not None
+        return Metadata.from_email(file.read())
+
+
+def environment(place: Path, here: bool) -> Path:
+    """Make a fresh environment in a folder; return its folder of programs.
+
+    Args:
+        place: the folder.
+        here: put the packages of the running environment on its path, all but this one.
+    """
+    venv.create(place / "clean", with_pip=True)
+    if here:
+        borrowed = place / "borrowed"
+        borrowed.mkdir()
+        for entry in Path(sysconfig.get_path("purelib")).iterdir():
+            if not entry.name.startswith(("transformer_book", "__editable__")):
+                (borrowed / entry.name).symlink_to(entry)
+        (own,) = (place / "clean").glob("**/site-packages")
+        (own / "borrowed.pth").write_text(f"{borrowed}\n", encoding="utf-8")
+    return place / "clean" / ("Scripts" if os.name == "nt" else "bin")
+
+
+def metadata_faults(package: Path, here: bool) -> list[str]:
+    """Return what is wrong with the metadata of a package."""
+    try:
+        found = metadata(package)
+    except ExceptionGroup as group:
+        return [str(error) for error in group.exceptions]
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "version"
+    ]
+    return [] if str(found.version) == version else [f"has version {found.version}"]
+
+
+def faults_in_use(package: Path, here: bool = False) -> list[str]:
     """Install a package into a fresh environment and use it; return what is wrong.
 
     Args:
@@ -58,14 +121,8 @@ def problems(package: Path, here: bool = False) -> list[str]:
     """
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder).resolve()
-        venv.create(place / "clean", with_pip=True)
-        scripts = place / "clean" / ("Scripts" if os.name == "nt" else "bin")
-        pip: list[str | Path] = [scripts / "python", "-m", "pip", "install", "--quiet"]
-        if here:  # after the packages of the new environment on the path
-            (own,) = (place / "clean").glob("**/site-packages")
-            (own / "here.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
-            pip += ["--no-deps", "--ignore-installed"]
-        run(*pip, package.resolve(), cwd=place)
+        scripts = environment(place, here)
+        run(scripts / "python", "-m", "pip", "install", "-q", package.resolve(), cwd=place)
         found = json.loads(run(scripts / "python", "-c", USE, SENTENCE, cwd=place))
         said = run(scripts / "transformer", "translate", SENTENCE, cwd=place).strip()
         wrong = {
@@ -81,17 +138,74 @@ def problems(package: Path, here: bool = False) -> list[str]:
     return [fault for fault, there in wrong.items() if there]
 
 
+def faults_in_notebook(wheel: Path, here: bool = False) -> list[str]:
+    """Run the first cells of a chapter in a folder with only the notebook and the wheel.
+
+    The environment can run notebooks, but does not have this package: the first cell installs it.
+
+    Args:
+        wheel: the wheel.
+        here: take the dependencies from the running environment instead of the package index.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder).resolve()
+        python = environment(place, here) / "python"
+        run(python, "-m", "pip", "install", "-q", "nbclient", "ipykernel", cwd=place)
+        run(python, "-m", "ipykernel", "install", "--sys-prefix", cwd=place)
+        empty = place / "empty"
+        empty.mkdir()
+        shutil.copy(wheel, empty)
+        shutil.copy(ROOT / "notebooks" / NOTEBOOK, empty)
+        path = run(python, "-c", RUN, NOTEBOOK, str(CELLS), cwd=empty).strip()
+        own = Path(path).resolve().is_relative_to(place / "clean")
+    return [] if own else [f"{NOTEBOOK} imports another package, {path}"]
+
+
+def missing_tag(tag: str) -> str:
+    """Return why a release cannot be published, "" if it can."""
+    command = ["git", "tag", "--points-at", "HEAD"]
+    tags = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.split()
+    if tag not in tags:
+        return f"the commit must have the tag {tag}, it has {', '.join(tags) or 'none'}"
+    return "" if shutil.which("gh") else "the program gh publishes a release; it is not installed"
+
+
+CHECKS: tuple[tuple[str, str, Callable[[Path, bool], list[str]]], ...] = (
+    ("metadata", "", metadata_faults),
+    ("installs, imports, translates", "", faults_in_use),
+    (f"installed by the first cell of {NOTEBOOK}", ".whl", faults_in_notebook),
+)
+
+
 def release(
     output: Annotated[Path, typer.Option(help="where the packages go")] = ROOT / "dist",
     here: Annotated[
         bool, typer.Option("--here", help="use the dependencies of this environment")
     ] = False,
+    dry: Annotated[bool, typer.Option("--dry", help="everything but the upload")] = False,
 ) -> None:
-    """Build both packages, and try each in a fresh environment."""
+    """Build both packages, try each in a fresh environment, and publish them on GitHub.
+
+    A release is the commit with the tag of its version, such as v1.2.3.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    tag = f"v{project['version']}"
+    if not dry and (reason := missing_tag(tag)):
+        print(f"{reason}; DRY=1 does everything but the upload", file=sys.stderr)
+        raise typer.Exit(2)
     output.mkdir(parents=True, exist_ok=True)
     failed = False
-    for package in build(ROOT, output):
-        wrong = problems(package, here)
-        failed |= bool(wrong)
-        print(f"{package.name}: {'; '.join(wrong) or 'installs, imports, translates'}", flush=True)
-    raise typer.Exit(1 if failed else 0)
+    packages = build(ROOT, output)
+    for package in packages:
+        for what, suffix, check in CHECKS:
+            if package.name.endswith(suffix):
+                faults = check(package, here)
+                failed |= bool(faults)
+                print(f"{package.name}: {what}: {'; '.join(faults) or 'passed'}", flush=True)
+    if failed:
+        raise typer.Exit(1)
+    upload = ["gh", "release", "create", tag, *map(str, packages), "--generate-notes"]
+    if dry:
+        print(f"not run: {' '.join(upload)}")
+    else:
+        subprocess.run(upload, cwd=ROOT, check=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from book.make.notebooks import CELL_METADATA, NOTEBOOK_METADATA
+from transformer.published import REPOSITORY
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -41,15 +42,19 @@ def test_name_title_and_ids(path):
 
 @every_notebook
 def test_the_first_code_cell_installs_the_package_in_colab(path):
-    """With the book's extra, and without touching the torch that is there."""
+    """With the book's extra, and without touching the torch that is there.
+
+    From the repository, or from a wheel beside the notebook while the repository has no address.
+    """
     first = code_cells(path)[0]
     source = "".join(first["source"])
     assert {"hide-cell", "nbval-skip"} <= tags(first) and first["outputs"] == []
     assert 'if importlib.util.find_spec("transformer") is None:' in source
-    line = r'^    %pip install -q "transformer-book\[([a-z,]+)\] @ git\+(.*)@main"$'
-    extras, address = re.search(line, source, re.M).groups()
-    assert {"book"} <= {*extras.split(",")} <= PROJECT["optional-dependencies"].keys()
-    assert address == PROJECT["urls"]["Repository"]
+    address = f" @ git+{REPOSITORY}@main" if REPOSITORY else ""
+    package = "transformer-book" if REPOSITORY else "$(ls transformer_book-*.whl)"
+    (line,) = [line for line in source.splitlines() if "%pip" in line]
+    found = re.fullmatch(rf'    %pip install -q "{re.escape(package)}\[([a-z,]+)\]{address}"', line)
+    assert {"book"} <= {*found[1].split(",")} <= PROJECT["optional-dependencies"].keys()
 
 
 @every_notebook

@@ -10,9 +10,21 @@ from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
 
-from book.make.release import SENTENCE, TRANSLATION, USE, build, run
+from book.make.release import (
+    SENTENCE,
+    TRANSLATION,
+    USE,
+    build,
+    faults_in_notebook,
+    metadata,
+    metadata_faults,
+    missing_tag,
+    release,
+    run,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -66,13 +78,45 @@ def test_the_package_sets_no_ceilings():
         assert all(re.fullmatch(r"[\w-]+>=[\d.]+", requirement) for requirement in extra)
 
 
-def test_title_version_licence_and_addresses_agree():
+def test_a_reader_starts_with_the_wheel_and_a_notebook(packages):
+    """In an empty folder, with the dependencies at hand; ``make release`` installs its own."""
+    assert faults_in_notebook(packages[0], here=True) == []
+
+
+def test_metadata_of_both_packages_are_valid_and_without_dead_links(packages, capsys):
+    for package in packages:
+        found = metadata(package)
+        assert str(found.version) == PROJECT["version"]
+        assert (found.project_urls or {}) == PROJECT.get("urls", {})
+        text = found.description
+        # A relative link of a README would lead nowhere from the page of a package.
+        assert found.description_content_type == "text/markdown" and "](" not in text
+        example = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+        exec(example, {})
+        assert capsys.readouterr().out == f"{[TRANSLATION]}\n"
+
+
+def test_invalid_metadata_are_named(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("a-1.dist-info/METADATA", "Metadata-Version: 2.4\nName: a b\nVersion: x\n")
+    faults = metadata_faults(tmp_path / "a-1-py3-none-any.whl", here=True)
+    assert any("name" in fault for fault in faults) and any("version" in fault for fault in faults)
+
+
+def test_a_release_needs_the_tag_of_its_version(capsys, tmp_path, monkeypatch):
+    """Without it nothing is built, let alone uploaded."""
+    monkeypatch.setattr("shutil.which", lambda program: program)
+    assert "v0.0.0" in missing_tag("v0.0.0")
+    monkeypatch.setattr("book.make.release.missing_tag", lambda tag: missing_tag("v0.0.0"))
+    with pytest.raises(typer.Exit) as stop:
+        release(output=tmp_path / "dist")
+    assert stop.value.exit_code == 2 and not [*tmp_path.iterdir()]
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_title_version_and_licence_agree():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     assert config["title"] == config["project"] == citation["title"]
     assert PROJECT["version"] == citation["version"]
     assert PROJECT["license"] == citation["license"] == "MIT"
-    urls = PROJECT["urls"]
-    assert urls["Repository"] == citation["repository-code"] == config["repository"]["url"]
-    assert urls["Homepage"] == citation["url"] == config["html"]["baseurl"]
-    assert urls["Homepage"] == config["sphinx"]["config"]["ogp_site_url"]

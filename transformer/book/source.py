@@ -13,13 +13,12 @@ from typing import Any
 
 import transformer
 
-REPOSITORY = "https://github.com/transformer-book/transformer-book"
 ROOT = Path(transformer.__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
 class Source:
-    """A piece of source code; a notebook shows it highlighted, with a link to file and lines."""
+    """A piece of source code; a notebook shows it highlighted, under its file and lines."""
 
     code: str
     path: str
@@ -32,8 +31,7 @@ class Source:
         return f"{self.path}, lines {self.first_line}-{self.last_line}"
 
     def _repr_markdown_(self) -> str:
-        url = f"{REPOSITORY}/blob/main/{self.path}#L{self.first_line}-L{self.last_line}"
-        return f"[`{self.place}`]({url})\n\n```python\n{self.code}\n```"
+        return f"`{self.place}`\n\n```python\n{self.code}\n```"
 
     def __repr__(self) -> str:
         return f"# {self.place}\n{self.code}"
@@ -49,7 +47,7 @@ def show_source(thing: Callable[..., Any], docstring: bool = True) -> Source:
         docstring: whether to include the docstring.
 
     Returns:
-        The source, which a notebook shows as highlighted code with a link to file and lines.
+        The source, which a notebook shows as highlighted code under its file and lines.
 
     Raises:
         TypeError: if ``thing`` has no Python source.

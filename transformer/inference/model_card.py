@@ -7,8 +7,9 @@ from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
+from transformer.published import REPOSITORY
+
 LIBRARY = "transformer-book"
-ADDRESS = "git+https://github.com/transformer-book/transformer-book"
 _LICENCES = re.compile(r"(CC BY(?:-[A-Z]+)*) (\d\.\d)|(CC0)|(MIT)\b", re.IGNORECASE)
 _NAMES = dict(
     cs="Czech",
@@ -186,8 +187,9 @@ def _licence(text: str) -> str | None:
 
 def _usage(name: str, languages: Sequence[str]) -> str:
     sentence = "Where is the train station?" if languages[:1] == ["en"] else "..."
+    install = f"pip install git+{REPOSITORY}" if REPOSITORY else f"needs the package {LIBRARY}"
     return (
-        f"```python\n# pip install {ADDRESS}\nfrom transformer import Translator\n\n"
+        f"```python\n# {install}\nfrom transformer import Translator\n\n"
         f'translator = Translator.from_pretrained("{name}")\n'
         f'print(translator(["{sentence}"]))\n```'
     )

@@ -4,12 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer.lab.table_1.layer_types import SelfAttention
-from transformer.lab.table_1.reach import (
-    Recurrence,
-    gradient_reach,
-    stored_numbers,
-)
+from transformer.lab.table_1.reach import Recurrence, gradient_reach
 
 
 def test_reach_is_the_norm_of_the_jacobian():
@@ -21,18 +16,3 @@ def test_reach_is_the_norm_of_the_jacobian():
     with torch.no_grad():
         assert gradient_reach(layer, 3, 8, seed=5) == pytest.approx(expected, rel=1e-4)
     assert gradient_reach(lambda x: x.flip(1), 7, 16) == pytest.approx(1)
-
-
-@pytest.mark.parametrize("heads", [1, 4])
-def test_stored_numbers_are_counted_once_and_without_weights(heads):
-    x = torch.randn(1, 12, 8)
-    linear = nn.Linear(8, 5)
-    assert stored_numbers(linear, x) == 12 * 8  # its input, for the gradient of the weights
-    assert stored_numbers(nn.Sequential(linear, nn.Tanh()), x) == 12 * 8 + 12 * 5
-    # Unfused attention stores one more number for each pair of positions and head.
-    fused, written = (
-        [stored_numbers(SelfAttention(8, kind, heads), torch.randn(1, n, 8)) for n in (12, 24)]
-        for kind in (True, False)
-    )
-    assert 1.9 < fused[1] / fused[0] < 2.1
-    assert written[1] - 2 * written[0] == heads * (24**2 - 2 * 12**2)

@@ -1,4 +1,4 @@
-"""One layer of each kind in Table 1, the reach of its gradients, and its stored activations.
+"""One layer of each kind in Table 1, and the reach of its gradients.
 
 Paper: section 4, Table 1
 """
@@ -67,16 +67,6 @@ class Convolution(nn.Module):
         return self.layers(F.pad(x, (self.before, 0)) if self.before else x).mT
 
 
-class Convolutions(nn.Sequential):
-    """A stack of convolutions along the sequence, with a ReLU between two of them."""
-
-    def __init__(self, d_model: int, kernel: int = 3, depth: int = 1, dilated: bool = False):
-        layers: list[nn.Module] = []
-        for level in range(depth):
-            layers += [Convolution(d_model, kernel, 2**level if dilated else 1), nn.ReLU()]
-        super().__init__(*layers[:-1])
-
-
 def self_attention(d_model: int, num_heads: int = 1) -> MultiHeadAttention:
     """Make a self-attention layer."""
     return MultiHeadAttention(d_model, num_heads)
@@ -96,20 +86,3 @@ def gradient_reach(layer: Layer, distance: int, d_model: int, seed: int = 0) -> 
         output = layer(copies)[:, -1]
         (gradient,) = torch.autograd.grad(output.trace(), copies)
     return gradient[:, 0].norm().item() / d_model**0.5
-
-
-def stored_numbers(layer: nn.Module, x: Float[Tensor, "B T d_model"]) -> int:
-    """Count the numbers that a forward pass stores for the backward pass, without the weights."""
-    weights = {parameter.data_ptr() for parameter in layer.parameters()}
-    kept: dict[int, int] = {}
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in weights:
-            kept[storage.data_ptr()] = storage.nbytes() // tensor.element_size()
-        return tensor
-
-    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda kept: kept):
-        output = layer(x.clone().requires_grad_())
-    del output  # kept until here so that no address is used twice
-    return sum(kept.values())

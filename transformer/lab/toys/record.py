@@ -7,8 +7,8 @@ Ctrl-C stops it, and the same command continues.
 
 import torch
 
-from transformer.lab.toys.bottleneck import FACTORS, LENGTHS, READERS, RECORD, SEEDS, STEPS, learn
 from transformer.lab.recording import Recording, parser
+from transformer.lab.toys.bottleneck import FACTORS, LENGTHS, READERS, RECORD, SEEDS, STEPS, learn
 
 
 def main() -> None:

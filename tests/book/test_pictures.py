@@ -1,0 +1,33 @@
+"""The pictures that chapters open with: whole, legible on a phone, and true to what they say."""
+
+import re
+
+import pytest
+
+from transformer.book.pictures import one_vector, three_paths
+
+PICTURES = {"three paths": three_paths, "one vector": one_vector}
+
+
+def words(svg):
+    return re.findall(r"<text[^>]*>([^<]+)</text>", svg)
+
+
+@pytest.mark.parametrize("make", PICTURES.values(), ids=PICTURES)
+def test_both_variants_show_the_same_words_within_their_frames(make):
+    wide, narrow = make().drawn
+    assert sorted(words(wide.svg())) == sorted(words(narrow.svg()))
+    assert wide.width <= 688 and narrow.width <= 380
+    for drawing in (wide, narrow):
+        boxes = re.findall(r'<rect x="([\d.-]+)" y="([\d.-]+)" width="([\d.]+)" height="([\d.]+)"',
+                           drawing.svg())  # fmt: skip
+        for x, y, width, height in (map(float, box) for box in boxes):
+            assert x >= 0 and x + width <= drawing.width
+            assert y >= 0 and y + height <= drawing.height
+
+
+def test_the_paths_are_as_long_as_the_words_are_apart():
+    picture = three_paths().drawn[0].svg()
+    assert {"6 steps", "6 layers", "1 step"} <= set(words(picture))
+    bold = re.findall(r'stroke-width="(?:2.5|3)"', picture)
+    assert len(bold) == 6 + 6 + 1
