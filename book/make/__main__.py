@@ -13,6 +13,8 @@ COMMANDS = {
     "pdf": ("pdf", "pdf"),
     "cover": ("cover", "cover"),
     "inventories": ("inventories", "inventories"),
+    "live": ("live", "live"),
+    "address": ("address", "address"),
     "release": ("release", "release"),
 }
 

@@ -21,6 +21,8 @@ from playwright.sync_api import Page, Route, sync_playwright
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, NameObject, TextStringObject
 
+from transformer.published import PAGES
+
 ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
@@ -48,7 +50,7 @@ def pages_of(contents: dict[str, Any]) -> list[tuple[str, list[str]]]:
         files = []
         for chapter in part["chapters"]:
             files += [chapter["file"], *(each["file"] for each in chapter.get("sections", []))]
-        parts.append((part["caption"], files))
+        parts.append((part.get("caption", ""), files))
     return parts
 
 
@@ -103,9 +105,16 @@ def places(reader: PdfReader) -> list[int]:
 
 
 def bind(
-    printed: list[tuple[str, list[tuple[str, list[str], bytes]]]], local: str, public: str
+    printed: list[tuple[str, list[tuple[str, list[str], bytes]]]], local: str, public: str | None
 ) -> PdfWriter:
-    """Join the PDFs of each part's (name, titles, PDF); links to other pages lead to the site."""
+    """Join the PDFs of each part's (name, titles, PDF).
+
+    Args:
+        printed: by part.
+        local: address that the pages were printed from.
+        public: address of the book, for links to pages that the file does not have; None removes
+            those links.
+    """
     writer, first = PdfWriter(), {}
     for part, pages in printed:
         parent = None
@@ -123,7 +132,8 @@ def bind(
                 writer.add_outline_item(title=heading, page_number=page, parent=chapter)
     for sheet in writer.pages:
         for annotation in sheet.get("/Annots") or ():
-            action = annotation.get_object().get("/A")
+            link = annotation.get_object()
+            action = link.get("/A")
             address = str(action.get("/URI", "")) if action else ""
             if not address.startswith(local):
                 continue
@@ -133,6 +143,8 @@ def bind(
                 action[NameObject("/S")] = NameObject("/GoTo")
                 action[NameObject("/D")] = ArrayObject([target, NameObject("/Fit")])
                 del action["/URI"]
+            elif public is None:
+                del link["/A"]
             else:
                 action[NameObject("/URI")] = TextStringObject(public + address.removeprefix(local))
     writer.compress_identical_objects()
@@ -168,7 +180,7 @@ def pdf(
             for part, names in parts
         ]
         browser.close()
-        writer = bind(printed, address, settings["html"]["baseurl"])
+        writer = bind(printed, address, PAGES)
     writer.add_metadata({"/Title": settings["title"], "/Author": settings["author"]})
     writer.page_mode = "/UseOutlines"
     # An interrupted run leaves no half-written book.

@@ -123,14 +123,13 @@ def texts(root: Path) -> dict[str, str]:
     """
     sections, total = [], {"easy": 0, "medium": 0, "hard": 0}
     for part, notebooks in _parts(root).items():
-        sections.append(f"## {part}\n")
         exercises = [exercise for path in notebooks for exercise in exercises_of(path)]
-        for level in total:
-            rows = [_row(each) for each in exercises if each.level == level]
-            total[level] += len(rows)
-            if rows:
-                table = Table(["Exercise", "Question", "You give"], rows).markdown()
-                sections.append(f"### {part}: {level}\n\n{table}")
+        for each in exercises:
+            total[each.level] += 1
+        table = Table(
+            ["Exercise", "Question", "Level", "You give"], [_row(each) for each in exercises]
+        )
+        sections.append(f"## {part}\n\n{table.markdown()}")
     counts = {level: str(count) for level, count in total.items()}
     return counts | {"number": str(sum(total.values())), "exercises": "\n".join(sections)}
 
@@ -139,7 +138,7 @@ def _parts(root: Path) -> dict[str, Sequence[Path]]:
     """The notebooks of each part of the book that has any, by the part's title."""
     contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     parts = {
-        part["caption"]: [
+        part.get("caption", ""): [
             root / f"{chapter['file']}.ipynb"
             for chapter in part["chapters"]
             if chapter["file"].startswith("notebooks/")
@@ -149,7 +148,7 @@ def _parts(root: Path) -> dict[str, Sequence[Path]]:
     return {title: notebooks for title, notebooks in parts.items() if notebooks}
 
 
-def _row(exercise: Exercise) -> tuple[str, str, str]:
+def _row(exercise: Exercise) -> tuple[str, str, str, str]:
     label = f"{int(exercise.chapter)}.{exercise.number} {exercise.title}"
     anchor = f"#exercise-{int(exercise.chapter)}-{exercise.number}"
-    return f"[{label}]({anchor})", exercise.question, exercise.kind
+    return f"[{label}]({anchor})", exercise.question, exercise.level, exercise.kind

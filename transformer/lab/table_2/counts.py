@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 
 from transformer.data.corpora import load_corpus
 from transformer.data.moses import in_form
@@ -27,8 +26,8 @@ from transformer.lab.table_2.recorded import RUNS
 from transformer.model.files import write_atomically
 from transformer.recipes.record import read_record, read_translations
 
-#: Counts of each sentence by test split and metric, such as "test BLEU" and "test chrF2".
-Counts = dict[str, Int[np.ndarray, "n k"]]
+#: Counts, a row per sentence, by test split and metric, such as "test BLEU" and "test chrF2".
+Counts = dict[str, np.ndarray]
 
 #: The score that is computed from the counts of a metric.
 SCORES: dict[str, CorpusScore] = {"BLEU": bleu_of_counts, "chrF2": chrf_of_counts}
