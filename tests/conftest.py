@@ -1,4 +1,4 @@
-"""Settings for every test: one thread, no display, shapes checked at run time."""
+"""Settings for every test: one thread, the CPU, no display, shapes checked at run time."""
 
 import os
 import sys
@@ -6,6 +6,8 @@ import sys
 # Before torch and matplotlib are imported: both read these once.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["MPLBACKEND"] = "agg"
+# Bit-equality is a promise about the CPU. Fixtures of a module or a session train, too.
+os.environ["ACCELERATE_USE_CPU"] = "true"
 
 import pytest
 from jaxtyping import install_import_hook
@@ -17,6 +19,21 @@ install_import_hook("transformer", "beartype.beartype")
 import torch
 
 torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_gpu():
+    """Let nothing choose a GPU by itself. The tests that need one have been collected by now."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cuda, "is_available", lambda: False)
+        yield patch
+
+
+@pytest.fixture
+def gpu(no_gpu, monkeypatch):
+    """Let this test use the GPU of the machine."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "false")
 
 
 @pytest.fixture(scope="module")

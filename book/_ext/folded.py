@@ -240,6 +240,7 @@ def _fold(app: Sphinx, document: nodes.document) -> None:
             cell.parent.remove(cell)
         elif not _in_exercises(cell):
             _fold_cell(cell, names)
+            _join_imports(cell)
 
 
 def _fold_cell(cell: nodes.container, later: Set[str]) -> None:
@@ -270,6 +271,27 @@ def _fold_cell(cell: nodes.container, later: Set[str]) -> None:
     box.extend(made)
     if not any(part.kind == "" for part in parts):
         box["classes"].append("all-folded")
+
+
+def _only_imports(cell: nodes.Node | None) -> Fold | None:
+    """Return the fold of a cell that holds nothing but imports, else None."""
+    if not isinstance(cell, nodes.container) or len(cell.children) != 1:
+        return None
+    folds = cell.children[0].children
+    if len(folds) == 1 and isinstance(folds[0], Fold) and "fold-imports" in folds[0]["classes"]:
+        return folds[0]
+    return None
+
+
+def _join_imports(cell: nodes.container) -> None:
+    """Put the imports of a cell to those of the cell above it: one line opens both."""
+    siblings = cell.parent.children
+    place = siblings.index(cell)
+    above = _only_imports(siblings[place - 1]) if place else None
+    own = _only_imports(cell)
+    if above is not None and own is not None:
+        above.extend(own.children)
+        cell.parent.remove(cell)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,12 +1,15 @@
 """Sphinx extension: pages that load little.
 
 When the pages are written, the rules of the themes' styles that no page uses are removed, and so
-are the icon fonts and the source maps.
+are the icon fonts and the source maps. The sheets that all pages load become one, and no script
+holds up the first paint.
 """
 
+import hashlib
+import posixpath
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -90,6 +93,56 @@ _DARK = 'matchMedia("(prefers-color-scheme: dark)").matches'
 _EARLY = f'localStorage.getItem("theme") || ({_DARK} ? "dark" : "light")'
 
 
+_SHEET = re.compile(
+    r'<link(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]*?)_static/([^"?]+)[^"]*"[^>]*>\s*'
+)
+_ADDRESS = re.compile(
+    r"""@import\s+(?:url\()?["']([^"']+)["']\)?\s*;|url\((["']?)(?!data:|\#|https?:)([^"')]+)\2\)"""
+)
+BUNDLE = "book.css"
+
+
+def bundled(static: Path, name: str) -> str:
+    """Return a style sheet as if it lay in the folder of static files, with those that it imports.
+
+    Args:
+        static: that folder.
+        name: path of the sheet within it.
+    """
+
+    def moved(found: re.Match[str]) -> str:
+        target = posixpath.normpath(f"{posixpath.dirname(name)}/{found[1] or found[3]}".lstrip("/"))
+        return bundled(static, target) if found[1] else f'url("{target}")'
+
+    return _ADDRESS.sub(moved, (static / name).read_text(encoding="utf-8"))
+
+
+def with_bundle(page: str, names: Container[str], version: str) -> str:
+    """Return a page that loads one sheet in place of those in it.
+
+    Args:
+        page: its markup.
+        names: the sheets in the bundle.
+        version: of the bundle; a browser keeps it until this changes.
+    """
+    places = [link for link in _SHEET.finditer(page) if link[2] in names]
+    for place in reversed(places):
+        new = ""
+        if place is places[0]:
+            new = f'<link rel="stylesheet" href="{place[1]}_static/{BUNDLE}?v={version}">\n'
+        page = page[: place.start()] + new + page[place.end() :]
+    return page
+
+
+def with_late_scripts(page: str) -> str:
+    """Return a page whose scripts run after it has been read, in their order."""
+    page = re.sub(r"<script (?=[^>]*\bsrc=)(?![^>]*\b(?:defer|async)\b)", "<script defer ", page)
+    # What uses another script waits for it, as modules do.
+    return page.replace(
+        "<script>DOCUMENTATION_OPTIONS.", '<script type="module">DOCUMENTATION_OPTIONS.'
+    )
+
+
 def _lighten(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.name != "html":
         return
@@ -100,20 +153,31 @@ def _lighten(app: Sphinx, error: Exception | None) -> None:
     for path in static.rglob("*.map"):
         path.unlink()
     names: set[str] = set()
+    pages = {}
     for path in Path(app.outdir).rglob("*.html"):
         text = path.read_text(encoding="utf-8")
-        if _LATE in text:
-            path.write_text(text.replace(_LATE, _EARLY), encoding="utf-8")
+        if static not in path.parents:  # the themes leave templates there
+            text = pages[path] = with_late_scripts(text.replace(_LATE, _EARLY))
         names.update(*(found.split() for found in _CLASSES.findall(text)))
         for script in re.findall(r"<script>(.*?)</script>", text, re.DOTALL):
             names.update(_NAME.findall(script))
     for path in static.rglob("*.js"):
         names.update(_NAME.findall(path.read_text(encoding="utf-8")))
-    own = [Path(app.srcdir) / folder for folder in app.config.html_static_path]
+    # Extensions add folders of theirs, as absolute paths.
+    relative = [folder for folder in app.config.html_static_path if not Path(folder).is_absolute()]
+    own = [Path(app.srcdir) / folder for folder in relative]
     for path in static.rglob("*.css"):
         if any((folder / path.relative_to(static)).exists() for folder in own):
             continue
         path.write_text(used_rules(path.read_text(encoding="utf-8"), names), encoding="utf-8")
+    loaded = [dict.fromkeys(link[2] for link in _SHEET.finditer(text)) for text in pages.values()]
+    loaded = [sheets for sheets in loaded if sheets]  # without those that only lead elsewhere
+    shared = [name for name in loaded[0] if all(name in sheets for sheets in loaded)]
+    bundle = "\n".join(bundled(static, name) for name in shared)
+    (static / BUNDLE).write_text(bundle, encoding="utf-8")
+    version = hashlib.sha256(bundle.encode()).hexdigest()[:8]
+    for path, text in pages.items():
+        path.write_text(with_bundle(text, shared, version), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

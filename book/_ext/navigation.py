@@ -1,9 +1,8 @@
 """Sphinx extension: find the way, by number, by search, by the sidebar, and from a wrong address.
 
-Sphinx itself numbers headings, the sidebar and the figures of a numbered table of contents. This
-adds the number to the window's title, to the links to the previous and next page, and an index
-entry, so that a search for "chapter 20" finds that chapter first. Parts of the sidebar without
-numbers are folded, unless the page is in them. A page 404 offers the search.
+Sphinx itself numbers titles, headings, the sidebar and the figures of a numbered table of contents.
+This adds an index entry, so that a search for "chapter 20" finds that chapter first. Parts of the
+sidebar without numbers are folded, unless the page is in them. A page 404 offers the search.
 """
 
 import re
@@ -67,16 +66,6 @@ def folded(contents: str) -> str:
 
 
 def _on_page(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
-    def numbered(name: str, title: str) -> str:
-        number = number_of(app.env, name)
-        return f"{number} {title}" if number else title
-
-    if "title" in context:
-        context["title"] = context["pagetitle"] = numbered(page, context["title"])
-    relations = app.builder.relations.get(page, (None, None, None))  # type: ignore[attr-defined]
-    for side, name in (("prev", relations[1]), ("next", relations[2])):
-        if name and context.get(side):
-            context[side]["title"] = numbered(name, context[side]["title"])
     context["root_title"] = "Start here"  # the title of that page is the brand above
     contents = context.get("generate_toctree_html")
     if contents:

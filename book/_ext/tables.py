@@ -14,14 +14,16 @@ PHONE, DESK = 350, 540
 #: What a character and the edges of a column take of it.
 CHARACTER, EDGES = 8.0, 23
 
-_TABLE = re.compile(r"<table\b([^>]*)>(.*?)</table>", re.DOTALL)
-_HEAD = re.compile(r"<thead\b.*?</thead>", re.DOTALL)
-_ROW = re.compile(r"<tr\b[^>]*>.*?</tr>", re.DOTALL)
-_CELL = re.compile(r"<t([dh])\b([^>]*)>(.*?)</t\1>", re.DOTALL)
+#: The parts of a table in the markup that Sphinx writes.
+TABLE = re.compile(r"<table\b([^>]*)>(.*?)</table>", re.DOTALL)
+HEAD = re.compile(r"<thead\b.*?</thead>", re.DOTALL)
+ROW = re.compile(r"<tr\b[^>]*>.*?</tr>", re.DOTALL)
+CELL = re.compile(r"<t([dh])\b([^>]*)>(.*?)</t\1>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 
 
-def _text(markup: str) -> str:
+def text_of(markup: str) -> str:
+    """Return the text of some markup, without spaces around it."""
     return html.unescape(_TAG.sub("", markup)).strip()
 
 
@@ -30,28 +32,28 @@ def with_labels(body: str) -> str:
 
     def table(match: re.Match[str]) -> str:
         attributes, inside = match.groups()
-        rows = [_CELL.findall(row) for row in _ROW.findall(inside)]
-        head = _HEAD.search(inside)
-        names = [_text(cell[2]) for cell in _CELL.findall(head[0])] if head else []
+        rows = [CELL.findall(row) for row in ROW.findall(inside)]
+        head = HEAD.search(inside)
+        names = [text_of(cell[2]) for cell in CELL.findall(head[0])] if head else []
         width = _width(rows)
         if not head or not any(names) or width <= PHONE:
             return match[0]
         classes = "cards wide" if width > DESK else "cards"
-        labelled = _ROW.sub(lambda row: _labelled(row[0], names), inside[head.end() :])
+        labelled = ROW.sub(lambda row: _labelled(row[0], names), inside[head.end() :])
         if 'class="' in attributes:
             attributes = attributes.replace('class="', f'class="{classes} ', 1)
         else:
             attributes += f' class="{classes}"'
         return f"<table{attributes}>{inside[: head.end()]}{labelled}</table>"
 
-    return _TABLE.sub(table, body)
+    return TABLE.sub(table, body)
 
 
 def _width(rows: list[list[tuple[str, str, str]]]) -> float:
     widths: dict[int, float] = {}
     for row in rows:
         for column, cell in enumerate(row):
-            word = max(map(len, re.split(r"[\s\u200b-]+", _text(cell[2]))))
+            word = max(map(len, re.split(r"[\s\u200b-]+", text_of(cell[2]))))
             widths[column] = max(widths.get(column, 0), word)
     return CHARACTER * sum(widths.values()) + EDGES * len(widths)
 
@@ -65,9 +67,10 @@ def _labelled(row: str, names: list[str]) -> str:
         if "colspan" in match[2] or column >= len(names):
             return match[0]
         label = html.escape(names[column], quote=True)
-        return f'<t{match[1]} data-label="{label}"{match[2]}>{match[3]}</t{match[1]}>'
+        inside = match[3] if match[3].lstrip().startswith("<p") else f"<div>{match[3]}</div>"
+        return f'<t{match[1]} data-label="{label}"{match[2]}>{inside}</t{match[1]}>'
 
-    return _CELL.sub(cell, row)
+    return CELL.sub(cell, row)
 
 
 def _on_page(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:

@@ -1,5 +1,8 @@
 """What a chapter's code shows and what it folds, statement by statement."""
 
+import folded
+from docutils import nodes
+from docutils.utils import new_document
 from folded import parts_of, read_later
 
 CELL = """
@@ -66,3 +69,15 @@ def test_what_is_not_plain_python_stays_as_it_is():
     assert [part.code for part in parts_of("%pip install x\nassert True")] == [
         "%pip install x\nassert True"
     ]
+
+
+def test_imports_of_two_cells_are_behind_one_line():
+    document = new_document("chapter")
+    for source in ("import math", "import re\nsetup()", "print(1)", "import os"):
+        block = nodes.literal_block(source, source)
+        box = nodes.container("", block, nb_element="cell_code_source")
+        document += nodes.container("", box, nb_element="cell_code", cell_metadata={})
+    folded._fold(None, document)
+    cells = [[fold.astext() for fold in cell.findall(nodes.literal_block)] for cell in document]
+    assert cells == [["import math", "import re\nsetup()"], ["print(1)"], ["import os"]]
+    assert len([*document.findall(folded.Fold)]) == 2

@@ -5,8 +5,9 @@ import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
 import pytest
+from filtered import PLACE, filtered
 from formulas import mathml, parts
-from light import used_rules
+from light import bundled, used_rules, with_bundle, with_late_scripts
 from math_core import LatexError
 from navigation import folded, number_of
 from tables import with_labels
@@ -57,6 +58,7 @@ def test_cells_of_a_wide_table_name_their_columns():
     assert wide.startswith('<table class="cards">')
     assert re.findall('<td data-label="(.*?)"', wide)[1] == "column1&amp;"
     assert "<th data-label" not in wide
+    assert "><div>COLUMN1&AMP;</div></td>" in wide  # one thing beside the label
 
 
 def test_rules_for_classes_that_no_page_has_are_removed():
@@ -69,3 +71,49 @@ def test_rules_for_classes_that_no_page_has_are_removed():
     assert "".join(kept.split()) == (
         'a{x:1}.used{x:2}@mediaprint{.usedb{x:4}}.used:not(.gone){content:"}"}'
     )
+
+
+def test_one_sheet_takes_the_place_of_those_that_all_pages_load(tmp_path):
+    (tmp_path / "styles").mkdir()
+    (tmp_path / "styles" / "a.css").write_text(
+        '@import "../b.css";\na{b:url("../c.png")url(data:x)}'
+    )
+    (tmp_path / "b.css").write_text("e{f:url(g.woff2)}")
+    expected = 'e{f:url("g.woff2")}\na{b:url("c.png")url(data:x)}'
+    assert bundled(tmp_path, "styles/a.css") == expected
+    names = ["styles/a.css", "b.css"]
+    own = '<link rel="stylesheet" href="../_static/own.css" />'
+    links = "".join(f'<link rel="stylesheet" href="../_static/{n}?v=1" />\n' for n in names)
+    found = with_bundle(f"<head>{links}{own}</head>", names, "2")
+    assert found == f'<head><link rel="stylesheet" href="../_static/book.css?v=2">\n{own}</head>'
+
+
+def test_no_script_holds_up_a_page():
+    late = '<script defer src="a.js"></script><script async src="b.js"></script>'
+    found = with_late_scripts(
+        '<script src="a.js"></script><script async src="b.js"></script>'
+        "<script>DOCUMENTATION_OPTIONS.x = 1</script><script>let y</script>"
+    )
+    needs = '<script type="module">DOCUMENTATION_OPTIONS.x = 1</script>'
+    assert found == f"{late}{needs}<script>let y</script>"
+
+
+def test_rows_carry_what_they_are_chosen_by():
+    def table(*rows):
+        cells = ["".join(f"<td><p>{cell}</p></td>" for cell in row) for row in rows]
+        head = "".join(f"<th>{name}</th>" for name in ("claim", "verdict", "chapter"))
+        body = "".join(f"<tr>{row}</tr>\n" for row in cells)
+        thead = f"<thead><tr>{head}</tr></thead>"
+        return f'<table class="cards table">{thead}<tbody>{body}</tbody></table>'
+
+    rows = [("a", "holds", "2"), ("", "", "11"), ("b", "&lt; half", "2")]
+    made = filtered(PLACE + table(*rows), "book/claims", {"2": "2 What is attention?"})
+    found = re.findall("<tr (.*?)>", made)
+    first = 'data-verdict="holds" data-chapter="2|11"'
+    last = 'data-verdict="&lt; half" data-chapter="2"'
+    assert found == [first, f"{first} data-continues", last]
+    assert re.findall('<option value="(.*?)">(.*?)</option>', made) == [
+        ("", "all"), ("holds", "holds"), ("&lt; half", "&lt; half"),
+        ("", "all"), ("2", "2 What is attention?"), ("11", "11"),
+    ]  # fmt: skip
+    assert '<table class="filtered cards table">' in made and PLACE not in made

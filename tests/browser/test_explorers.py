@@ -14,11 +14,6 @@ from transformer.lab.search.explorer import BeamExplorer
 from transformer.lab.search.steps import record_search
 from transformer.model.positional import sinusoidal_table
 
-PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>One widget</title>
-<meta name="viewport" content="width=device-width"><style>:root {{ color-scheme: light dark }}
-body {{ font-family: sans-serif; background: #fff; color: #222b33 }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #121619; color: #ced6dd }} }}
-</style></head><body><main><h1>One widget</h1><div>{html}</div></main></body></html>"""
 NAMES = ("softmax", "positions", "beam", "masks")
 WORDS = ["<bos>", "die", "Katze", "trank", "Milch", "und", "schlief", "ein", "<eos>"]
 PENALTIES = [(0.0, "gnmt"), (0.6, "gnmt")]
@@ -42,12 +37,12 @@ def explorers():
 
 
 @pytest.fixture(scope="session")
-def files(explorers, tmp_path_factory):
+def files(explorers, alone, tmp_path_factory):
     folder, made = tmp_path_factory.mktemp("explorers"), {}
     for name, explorer in explorers.items():
         path = folder / f"{name}.html"
         html = explorer._repr_mimebundle_()["text/html"]
-        path.write_text(PAGE.format(html=html), encoding="utf-8")
+        path.write_text(alone(html), encoding="utf-8")
         made[name] = path.as_uri()
     return made
 
@@ -142,6 +137,29 @@ def test_arrow_keys_move_each_slider_and_the_words_follow(opened, name):
         page.keyboard.press("ArrowLeft" if edge else "ArrowRight")
         after = sliders.nth(place).get_attribute("aria-valuetext"), root(page).inner_html()
         assert before[0] != after[0] and before[1] != after[1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_its_height_stays_while_a_slider_moves(opened, name, width):
+    page = opened(name, width)
+    page.wait_for_function("() => document.querySelector('.explorer').style.minHeight")
+    heights = page.evaluate(
+        """() => {
+        const root = document.querySelector(".explorer");
+        const found = new Set([Math.round(root.getBoundingClientRect().height)]);
+        for (const input of root.querySelectorAll("input[type=range]")) {
+            const before = input.value;
+            for (const value of [input.min, input.max, before]) {
+                input.value = value;
+                input.dispatchEvent(new Event("input", { bubbles: true }));
+                found.add(Math.round(root.getBoundingClientRect().height));
+            }
+        }
+        return [...found];
+    }"""
+    )
+    assert len(heights) == 1, heights
 
 
 @pytest.mark.parametrize("name", NAMES)

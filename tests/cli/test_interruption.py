@@ -21,8 +21,9 @@ from transformer.training.checkpoint import load_state
 def test_a_signal_saves_and_the_same_command_resumes(tmp_path, files):
     folder = tmp_path / "run"
     process = command(
-        "train", "smoke", "-o", folder, *files, *settings(max_steps=10**6, save_every=50)
-    )
+        "train", "smoke", "-o", folder, *files,
+        *settings(max_steps=10**6, save_every=50, state_minutes="none"),
+    )  # fmt: skip
     deadline = time.monotonic() + 240
     while not (folder / "state.pt").exists():
         assert process.poll() is None and time.monotonic() < deadline

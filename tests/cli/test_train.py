@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tests.cli.conftest import fails, run, settings
+from tests.cli.conftest import SMALL, fails, run, settings
 from transformer.recipes.record import read_record
 from transformer.training.checkpoint import load_weights
 
@@ -202,3 +202,19 @@ def test_a_folder_with_something_else_is_refused(tmp_path, files, trained):
 def test_a_loss_that_is_no_number_is_named(tmp_path, files):
     hot = settings(learning_rate_factor="1e38", save_every=1)
     fails("train", "smoke", "-o", tmp_path, *files, *hot, saying=r"loss is \S+ at step \d+")
+
+
+def test_a_preset_is_fitted_to_a_card_and_goes_on_with_another(tmp_path, files):
+    small = {k: v for k, v in SMALL.items() if k not in ("batch_tokens", "max_steps")}
+    words = [w for item in small.items() for w in ("--set", "{}={}".format(*item))]
+    arguments = "train", "tatoeba-large", "-o", tmp_path / "run", *files, *words
+    shown = run(*arguments, "--card", "h100", "--set", "max_steps=2").stdout
+    first, second, *_ = shown.splitlines()
+    assert first == "card: H100 (80 GB), 85 GB; 8,192 tokens x 1, bf16"
+    assert second.endswith("estimated from counts, not measured")
+    # A T4 would get fp16, which a CPU refuses; the run keeps what it has begun with.
+    shown = run(*arguments, "--card", "t4", "--set", "max_steps=3").stdout
+    assert shown.startswith("card: T4, 16 GB; 8,192 tokens x 1, bf16") and "from step 2" in shown
+    new = "train", "tatoeba-large", "-o", tmp_path / "new", *files, *words
+    fails(*new, "--card", "t4", saying='"fp16" needs a GPU')
+    fails(*new, "--card", "p100", saying="card must be one of t4, 24gb, .*got 'p100'")

@@ -8,7 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer.inference.stepwise import best_tokens, next_log_probabilities
+from transformer.inference.stepwise import (
+    BatchRows,
+    best_tokens,
+    next_log_probabilities,
+    read_ended,
+)
 from transformer.model.base import TranslationModel
 
 
@@ -39,8 +44,18 @@ def test_log_probabilities_are_those_of_the_model_except_at_padding_and_bos():
 def test_a_logit_that_is_no_number_is_an_error(bad, place):
     logits = [[0.0] * 4, [0.0] * 4]
     logits[1][place] = bad
+    found = next_log_probabilities(Fixed(logits), torch.tensor([1, 1]), None)
     with pytest.raises(ValueError, match="not finite"):
-        next_log_probabilities(Fixed(logits), torch.tensor([1, 1]), None)
+        read_ended(torch.tensor([False, True]), found, eos_id=2)
+
+
+def test_the_last_rows_take_the_places_of_those_that_end():
+    rows = BatchRows(9, torch.device("cpu"))
+    assert rows.compact() is None  # none has ended
+    ended = [place in (1, 3, 8) for place in range(9)]
+    assert rows.newly_ended(ended) == [1, 3, 8]
+    assert rows.newly_ended(ended) == []
+    assert rows.compact().tolist() == [0, 6, 2, 7, 4, 5] == rows.sentences
 
 
 @settings(deadline=None, derandomize=True, max_examples=80)

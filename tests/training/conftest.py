@@ -1,4 +1,4 @@
-"""What the training tests share: tiny runs, always on the CPU."""
+"""What the training tests share."""
 
 import sys
 from pathlib import Path
@@ -9,11 +9,10 @@ sys.path.insert(0, str(Path(__file__).parent))  # for tiny_training
 
 
 @pytest.fixture(autouse=True)
-def on_the_cpu(monkeypatch):
-    """Bit-equality and processes without number are promises about the CPU."""
+def a_process_of_its_own():
+    """Let each test choose its device and its processes anew."""
     from accelerate.state import AcceleratorState
 
-    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     AcceleratorState._reset_state(reset_partial_state=True)
     yield
     AcceleratorState._reset_state(reset_partial_state=True)

@@ -3,8 +3,9 @@
 import warnings
 
 import pytest
+import torch
 
-from transformer.training.config import TrainingConfig, require_precision
+from transformer.training.config import TrainingConfig, usable_precision
 
 
 def test_the_defaults_are_the_papers():
@@ -25,7 +26,7 @@ COUNTS += ["log_every", "validate_every", "save_every", "keep_last"]
         *((name, -0.1) for name in ("beta1", "beta2", "label_smoothing", "clip_norm")),
         ("seed", -1),
         *((name, 1.0) for name in ("beta1", "beta2", "label_smoothing")),
-        *((name, 0.0) for name in ("learning_rate_factor", "adam_eps", "clip_norm")),
+        *((n, 0.0) for n in ("learning_rate_factor", "adam_eps", "clip_norm", "state_minutes")),
         ("learning_rate_factor", float("nan")),
     ],
 )
@@ -35,26 +36,47 @@ def test_a_value_out_of_range_is_refused_by_name(field, value):
 
 
 @pytest.mark.parametrize(
-    "precision, device, flags, warns",
+    "precision, flags, warns",
     [
-        ("bf16", "cpu", "avx2 fma", True),
-        ("bf16", "cpu", "avx512_bf16", False),
-        ("bf16", "cpu", None, False),  # an unknown processor
-        ("bf16", "cuda", "avx2", False),
-        ("fp32", "cpu", "avx2", False),
-        ("fp16", "cuda", "avx2", False),
+        ("bf16", "avx2 fma", True),
+        ("bf16", "avx512_bf16", False),
+        ("bf16", None, False),  # an unknown processor
+        ("fp32", "avx2", False),
     ],
 )
-def test_slow_half_precision_warns(tmp_path, precision, device, flags, warns):
+def test_slow_half_precision_warns(tmp_path, precision, flags, warns):
     processor = tmp_path / "cpuinfo"
     if flags:
         processor.write_text(f"flags\t\t: fpu sse2 {flags}\n")
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        require_precision(precision, device, processor)
+        assert usable_precision(precision, torch.device("cpu"), processor) == precision
     assert len(found) == warns
 
 
 def test_float16_needs_a_gpu():
     with pytest.raises(ValueError, match='"fp16" needs a GPU'):
-        require_precision("fp16", "cpu")
+        usable_precision("fp16", torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    "capability, asked, used",
+    [
+        ((7, 5), "bf16", "fp16"),
+        ((7, 5), "fp32", "fp32"),
+        ((7, 5), "fp16", "fp16"),
+        ((8, 0), "bf16", "bf16"),
+        ((9, 0), "bf16", "bf16"),
+    ],
+)
+def test_a_gpu_without_bfloat16_trains_in_float16_and_a_line_says_so(
+    monkeypatch, capability, asked, used
+):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: capability)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert usable_precision(asked, torch.device("cuda", 0)) == used
+    assert len(found) == (used != asked)
+    if found:
+        line = str(found[0].message)
+        assert "7.5" in line and '"fp16" instead of "bf16"' in line and "\n" not in line

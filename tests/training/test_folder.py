@@ -76,7 +76,12 @@ def test_a_disk_that_refuses_gives_one_line_and_the_run_resumes(
         if not step:
             refuse_writing(tmp_path, number)
         trainer = trainer_in(tmp_path)
-        at_step(trainer, step, lambda: refuse_writing(tmp_path, number))
+
+        def refuse():
+            list(trainer.writer.finished(wait_for_all=True))  # the state of step 6 is written
+            refuse_writing(tmp_path, number)
+
+        at_step(trainer, step, refuse)
         trainer.fit()
 
     with pytest.raises(OSError, match=f"cannot write {tmp_path}.*: {says}$"):

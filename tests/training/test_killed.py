@@ -67,6 +67,12 @@ def die_at(owner: object, name: str, number: int) -> None:
     setattr(owner, name, counted)
 
 
+def die_after_writing(trainer) -> None:
+    """Kill this process once all that it has saved so far is written."""
+    list(trainer.writer.finished(wait_for_all=True))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def killed_run(folder: Path, last_call: tuple | int) -> None:
     pid = os.fork()
     if not pid:
@@ -75,7 +81,7 @@ def killed_run(folder: Path, last_call: tuple | int) -> None:
                 die_at(*last_call)
             trainer = trainer_in(folder)
             if isinstance(last_call, int):
-                at_step(trainer, last_call, lambda: os.kill(os.getpid(), signal.SIGKILL))
+                at_step(trainer, last_call, lambda: die_after_writing(trainer))
             trainer.fit()
         finally:
             os._exit(1)

@@ -183,8 +183,7 @@ def test_bfloat16_stays_near_float32(tmp_path):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="float16 training needs a GPU")
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
-def test_half_precision_on_a_gpu_stays_near_float32(tmp_path, monkeypatch, precision):
-    monkeypatch.setenv("ACCELERATE_USE_CPU", "false")
+def test_half_precision_on_a_gpu_stays_near_float32(tmp_path, gpu, precision):
     losses = {}
     for kind in ("fp32", precision):
         make_trainer(tmp_path / kind, make_model(dropout=0.0), precision=kind).fit()

@@ -45,8 +45,9 @@ def make_trainer(
 ) -> Trainer:
     """A trainer whose epochs have about 10 batches; ``own`` are further arguments of Trainer."""
     small = dict(
-        max_steps=16, batch_tokens=40, warmup_steps=8, log_every=1, validate_every=6, save_every=4
-    )
+        max_steps=16, batch_tokens=40, warmup_steps=8, log_every=1, validate_every=6, save_every=4,
+        state_minutes=None,
+    )  # fmt: skip
     config = TrainingConfig(**small | changes)
     return Trainer(
         model or make_model(),

@@ -15,7 +15,6 @@ from transformer.book.palette import COLOURS
 
 WIDTH, HEIGHT = 462, 770
 LEFT, MIDDLE, RIGHT = 112, 231, 350  # of the encoder, the figure, the decoder
-PAGES = "https://transformer-book.github.io/transformer-book/notebooks/"
 
 # The colours of the paper's figure.
 FILLS = dict(
@@ -168,10 +167,10 @@ STYLE = """
 .architecture a:hover text,.architecture a.api text{text-decoration:underline}
 .architecture a:focus-visible{outline:3px solid var(--vermilion,%OUTLINE%);outline-offset:2px}
 """.replace("%OUTLINE%", COLOURS["vermilion"])
-# On a page of the book links are relative, so that they work offline; elsewhere they are absolute.
+# In a notebook outside of the book there are no pages that the links could open.
 SCRIPT = (
     'document.querySelector(".bd-article")||document.querySelectorAll(".architecture a")'
-    f'.forEach(a=>a.setAttribute("href",new URL(a.getAttribute("href"),"{PAGES}").href))'
+    '.forEach(a=>a.removeAttribute("href"))'
 )
 
 

@@ -8,12 +8,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from transformer.book.attention_fragment import SCRIPT, STYLE
 from transformer.book.palette import ROLES
-from transformer.book.widgets.base import Widget
+from transformer.book.widgets.base import Explorer
 
 
-class AttentionMap(Widget):
+class AttentionMap(Explorer):
     """One or several attention maps over the same labelled queries and keys.
 
     Write it as the last line of a cell.
@@ -31,8 +30,6 @@ class AttentionMap(Widget):
     """
 
     kind = "attention-map"
-    style = STYLE
-    script = SCRIPT
 
     def __init__(
         self,
@@ -91,6 +88,7 @@ class AttentionMap(Widget):
         """Pack labels and weights; 16 bits per weight keep four decimals."""
         packed = np.round(np.clip(self.weights, 0, 1) * 65535).astype("<u2").tobytes()
         return {
+            "title": "How much each query takes from each key",
             "queries": self.queries,
             "keys": self.keys,
             "names": self.names,

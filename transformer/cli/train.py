@@ -5,11 +5,14 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from transformer.cli.frame import DataDir, File, Threads, app, file_pair, printed_log, use_threads
+
+#: Fields that are chosen by the card, and that a run keeps when it goes on with another card.
+_OF_CARD = ("batch_tokens", "accumulate", "precision", "checkpoint_activations")
 
 if TYPE_CHECKING:  # they import torch
     from transformer.recipes.presets import Preset
@@ -39,6 +42,14 @@ def train(
             metavar="MODEL", help="Fine-tune this model: a shipped one, a path, or a Hub id."
         ),
     ] = None,
+    card: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            show_default="the GPU of this machine",
+            help="Fit batch and precision to a GPU: t4, 24gb, a100, h100 or h200.",
+        ),
+    ] = None,
     data_dir: DataDir = None,
     source_file: File = None,
     target_file: File = None,
@@ -60,6 +71,9 @@ def train(
     run needs. Ctrl-C saves and stops; the same command resumes. The model is written to DIR/model,
     and the record of the run to DIR/run.json.
 
+    On a GPU, a preset in half precision is fitted to the card: the tokens per step come in as few
+    batches as its memory allows. What you set with --set stays.
+
     \b
     Examples:
       transformer train smoke
@@ -67,7 +81,7 @@ def train(
       transformer train tatoeba-small --source-file text.en --target-file text.de -o runs/mine
       transformer train tatoeba-small --init-from tatoeba-en-de --set max_steps=500 \\
           --source-file text.en --target-file text.de -o runs/fine-tuned
-      transformer train wmt14-base --set precision=fp16
+      transformer train wmt14-base --card t4
       torchrun --nproc-per-node 8 -m transformer.cli train wmt14-base
     """
     from transformer.data.corpora import corpus_from_files
@@ -93,6 +107,7 @@ def train(
         raise ValueError("give either files or --set corpus=..., not both")
     recipe = recipe.with_changes(**asked)
     folder = output or Path("runs") / preset
+    recipe = _fit_to_card(recipe, folder, card, asked)
     # `accelerate launch` starts several processes; only the first prints.
     with printed_log(sys.stdout):
         if files is None:
@@ -117,6 +132,29 @@ def _language(file: Path, side: str) -> str:
     return suffix if len(suffix) == 2 and suffix.isalpha() else side
 
 
+def _fit_to_card(
+    recipe: "Preset", folder: Path, name: str | None, asked: dict[str, Any]
+) -> "Preset":
+    """Fit a recipe to a GPU and print the estimate; a run that has begun keeps its batches."""
+    from transformer.recipes.cards import describe_card, get_card, on_card, this_card
+    from transformer.training.run_folder import settings_of
+
+    card = this_card() if name is None else get_card(name)
+    if card is None:
+        return recipe
+    begun = settings_of(folder) if recipe.training.precision != "fp32" else {}
+    kept = {field: begun[field] for field in _OF_CARD if field in begun and field not in asked}
+    recipe = on_card(recipe.with_changes(**kept), card, {*asked, *kept})
+    if _first_process():
+        typer.echo("\n".join(describe_card(recipe, card)))
+    return recipe
+
+
+def _first_process() -> bool:
+    """Return whether this is the first of the processes that `accelerate launch` starts."""
+    return int(os.environ.get("RANK", 0)) == 0
+
+
 def _announce(recipe: "Preset", folder: Path, data_dir: Path | None) -> None:
     """Before a large download, print what the run needs; raise OSError if the disk lacks space."""
     from transformer.data.corpora.local import cache_directory
@@ -124,7 +162,7 @@ def _announce(recipe: "Preset", folder: Path, data_dir: Path | None) -> None:
 
     if recipe.corpus not in LARGE_CORPORA or (folder / "state.pt").exists():
         return
-    first = int(os.environ.get("RANK", 0)) == 0  # `accelerate launch` starts several processes
+    first = _first_process()
     if first:
         typer.echo("timing a step of this size to estimate what the run needs ...")
     needs = preview(recipe, _at_hand(recipe.corpus, data_dir))

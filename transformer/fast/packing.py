@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from transformer.fast.linear import Linear, linear
+from transformer.fast.residual import HalfResidual
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import (
     DecoderLayer,
@@ -201,7 +202,8 @@ class PackedTransformer(Transformer):
         return Packing.of(ids, self.config.pad_id) if self.training and usual else Packing()
 
 
-_PACKABLE = (EncoderLayer, DecoderLayer, PackedAttention, PositionwiseFeedForward, Residual)
+_PACKABLE = (EncoderLayer, DecoderLayer, PackedAttention, PositionwiseFeedForward, Residual,
+             HalfResidual)  # fmt: skip
 
 
 class _Packed:

@@ -24,10 +24,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from transformer.inference.stepwise import (
+    BatchRows,
     best_tokens,
     evaluation_mode,
     length_limits,
     next_log_probabilities,
+    read_ended,
 )
 from transformer.model.base import TranslationModel
 from transformer.model.config import unknown_name
@@ -174,7 +176,6 @@ def length_penalty(
     return base**alpha
 
 
-@torch.inference_mode()
 def greedy_search(
     model: TranslationModel, source: Int[Tensor, "B S"], max_length: int | None = None
 ) -> list[Hypothesis]:
@@ -193,35 +194,39 @@ def greedy_search(
         ValueError: if ``source`` is empty, has ids out of range or a sentence that is all padding,
             if ``max_length`` is below 1, or if the model's logits are not finite.
     """
-    limit, eos_id = length_limits(model, source, max_length), model.config.eos_id
-    results: dict[int, Hypothesis] = {}
-    sentence = torch.arange(len(source), device=source.device)
-    ended = torch.zeros_like(sentence, dtype=torch.bool)
-    tokens = torch.zeros(len(source), int(limit.max()), dtype=torch.long, device=source.device)
+    limits, eos_id = length_limits(model, source, max_length), model.config.eos_id
+    longest, rows = max(limits), BatchRows(len(source), source.device)
+    limit = rows.send(limits)
+    tokens = source.new_zeros(len(source), longest)
     log_probability = torch.zeros(len(source), device=source.device)
-    last = torch.full_like(sentence, model.config.bos_id)
-    with evaluation_mode(model):
-        state = model.start_decoding(source, beam_size=1, max_length=int(limit.max()))
-        for length in range(1, int(limit.max()) + 1):
-            step, best = best_tokens(next_log_probabilities(model, last, state), 1)
+    last = source.new_full((len(source),), model.config.bos_id)
+    found: list[tuple[list[int], Tensor, Tensor]] = []  # sentences, tokens, log-probability
+    with torch.inference_mode(), evaluation_mode(model):
+        state = model.start_decoding(source, beam_size=1, max_length=longest)
+        for length in range(1, longest + 1):
+            log_probabilities = next_log_probabilities(model, last, state)
+            step, best = best_tokens(log_probabilities, 1)
             last = tokens[:, length - 1] = best[:, 0]
             log_probability = log_probability + step[:, 0]
-            stop = ((last == eos_id) | (limit == length)) & ~ended
-            if not stop.any():
-                continue
-            for row in stop.nonzero().flatten().tolist():
-                total = log_probability[row]
-                ids = tokens[row, :length]
-                results[int(sentence[row])] = _hypothesis(ids, total, total, eos_id)
-            ended = ended | stop
-            keep = _stay(ended)
+            ended = read_ended((last == eos_id) | (limit == length), log_probabilities, eos_id)
+            if new := rows.newly_ended(ended):
+                sentences, places = [rows.sentences[row] for row in new], rows.send(new)
+                found.append((sentences, tokens[places], log_probability[places]))
+            keep = rows.compact()
             if keep is None:
                 continue
             if len(keep) == 0:
                 break
-            sentence, limit, tokens, ended = sentence[keep], limit[keep], tokens[keep], ended[keep]
-            log_probability, last = log_probability[keep], last[keep]
             state.reorder(keep)
+            kept = rows.send(keep)
+            limit, tokens, last = limit[kept], tokens[kept], last[kept]
+            log_probability = log_probability[kept]
+    results: dict[int, Hypothesis] = {}
+    numbers = [sentence for sentences, _, _ in found for sentence in sentences]
+    ids = torch.cat([part for _, part, _ in found]).tolist()
+    totals = torch.cat([part for _, _, part in found]).tolist()
+    for sentence, row, total in zip(numbers, ids, totals, strict=True):
+        results[sentence] = _hypothesis(row[: limits[sentence]], total, total, eos_id)
     return [results[i] for i in range(len(source))]
 
 
@@ -295,32 +300,39 @@ def beam_search(
         greedy = [_rescored(best, alpha, penalty) for best in found]
         return greedy if n_best is None else [[best] for best in greedy]
 
-    limit = length_limits(model, source, max_length)
-    longest = int(limit.max())
+    limits, eos_id = length_limits(model, source, max_length), model.config.eos_id
+    longest, rows = max(limits), BatchRows(len(source), source.device)
     # One table for scores and bounds, so that both are rounded in the same way.
-    table = length_penalty(torch.arange(longest + 2, device=limit.device), alpha, penalty)
-    beams = _Beams(limit, beam_size, table, n_best or 1, model.config.eos_id)
-    results: list[list[Hypothesis]] = [[] for _ in source]
-    last = torch.full((len(source) * beam_size,), model.config.bos_id, device=source.device)
+    table = length_penalty(torch.arange(longest + 2, device=source.device), alpha, penalty)
+    beams = _Beams(rows.send(limits), longest, beam_size, table, n_best or 1, eos_id)
+    last = source.new_full((len(source) * beam_size,), model.config.bos_id)
+    ranked: list[tuple[list[int], _Ranked]] = []  # sentences and their hypotheses
     with torch.inference_mode(), evaluation_mode(model):
         state = model.start_decoding(source, beam_size=beam_size, max_length=longest)
         for length in range(1, longest + 1):
             log_probabilities = next_log_probabilities(model, last, state)
             parents = beams.grow(log_probabilities, length)
-            stop = beams.settled(length) & ~beams.ended
-            if stop.any():
-                for row in stop.nonzero().flatten().tolist():
-                    results[beams.sentence[row]] = beams.hypotheses(row)
-                beams.ended |= stop
-                keep = _stay(beams.ended)
-                if keep is not None:
-                    if len(keep) == 0:
-                        break
-                    beams.keep(keep)
-                    parents = parents[keep]
+            ended = read_ended(beams.settled(length), log_probabilities, eos_id)
+            if new := rows.newly_ended(ended):
+                sentences = [rows.sentences[row] for row in new]
+                ranked.append((sentences, beams.hypotheses(rows.send(new))))
+            keep = rows.compact()
+            if keep is not None:
+                if len(keep) == 0:
+                    break
+                state.reorder(_beam_rows(keep, torch.arange(beam_size)))
+                kept = rows.send(keep)
+                beams.keep(kept)
+                parents = parents[kept]
             last = beams.tokens[:, :, length - 1].flatten()
-            state.reorder(parents.flatten())
+            state.reorder(_beam_rows(torch.arange(len(parents), device=parents.device), parents))
+    results = _read(ranked, limits, eos_id)
     return results if n_best is not None else [best[0] for best in results]
+
+
+def _beam_rows(sentences: Int[Tensor, " n"], beams: Int[Tensor, "..."]) -> Int[Tensor, " rows"]:
+    """Return the row numbers of some beams of some sentences."""
+    return (sentences[:, None] * beams.size(-1) + beams).flatten()
 
 
 class _Beams:
@@ -330,12 +342,11 @@ class _Beams:
     best first. An empty place has the log-probability -inf.
     """
 
-    def __init__(self, limit: Tensor, width: int, penalty: Tensor, wanted: int, eos_id: int):
+    def __init__(
+        self, limit: Tensor, longest: int, width: int, penalty: Tensor, wanted: int, eos_id: int
+    ):
         self.limit, self.width, self.wanted, self.eos_id = limit, width, wanted, eos_id
-        longest, device = int(limit.max()), limit.device
-        self.penalty = penalty
-        self.sentence = torch.arange(len(limit), device=device)
-        self.ended = torch.zeros_like(self.sentence, dtype=torch.bool)
+        self.penalty, device = penalty, limit.device
         self.tokens = limit.new_zeros(len(limit), width, longest)
         self.log_probability = torch.full((len(limit), width), -math.inf, device=device)
         self.finished_tokens = self.tokens.clone()
@@ -347,7 +358,7 @@ class _Beams:
     def grow(
         self, log_probabilities: Float[Tensor, "rows V"], length: int
     ) -> Int[Tensor, "n width"]:
-        """Extend the alive hypotheses to ``length``; return the row that each one came from."""
+        """Extend the alive hypotheses to ``length``; return the beam that each one came from."""
         n, twice = len(self.limit), 2 * self.width
         # The best 2 * width continuations of a sentence are among those of its rows. Sorting them
         # by id settles ties.
@@ -371,7 +382,7 @@ class _Beams:
 
         self.log_probability, place = _best(total.masked_fill(ends, -math.inf), self.width)
         self.tokens = _pick(grown, place)
-        return torch.arange(n, device=parent.device)[:, None] * self.width + parent.gather(1, place)
+        return parent.gather(1, place)
 
     def settled(self, length: int) -> Bool[Tensor, " n"]:
         """Mark the sentences whose result further steps cannot change.
@@ -396,28 +407,37 @@ class _Beams:
             if isinstance(value, Tensor) and name != "penalty":
                 setattr(self, name, value[rows])
 
-    def hypotheses(self, row: int) -> list[Hypothesis]:
-        """Return the wanted hypotheses of one sentence, finished ones first."""
-        alive = self.log_probability[row] / self.penalty[self.limit[row]]
-        tokens = torch.cat([self.finished_tokens[row], self.tokens[row]])[:, : self.limit[row]]
-        total = torch.cat([self.finished_log_probability[row], self.log_probability[row]])
-        score = torch.cat([self.finished_score[row], alive])
-        found = (total > -math.inf).nonzero().flatten()[: self.wanted]
-        return [_hypothesis(tokens[i], total[i], score[i], self.eos_id) for i in found]
+    def hypotheses(self, rows: Int[Tensor, " ended"]) -> "_Ranked":
+        """Return the wanted hypotheses of some sentences, finished ones first."""
+        alive = self.log_probability[rows] / self.penalty[self.limit[rows], None]
+        tokens = torch.cat([self.finished_tokens[rows], self.tokens[rows]], dim=1)
+        total = torch.cat([self.finished_log_probability[rows], self.log_probability[rows]], dim=1)
+        score = torch.cat([self.finished_score[rows], alive], dim=1)
+        filled = (total > -math.inf).byte()
+        first = filled.argsort(dim=1, descending=True, stable=True)[:, : self.wanted]
+        return _pick(tokens, first), total.gather(1, first), score.gather(1, first)
 
 
-def _stay(ended: Bool[Tensor, " n"]) -> Int[Tensor, " kept"] | None:
-    """Return the rows that stay; None for all while fewer than one in eight have ended.
+# Tokens (n, k, T), log-probabilities and scores (n, k) of n sentences, the best hypothesis first.
+# Several of them in one list differ in n, which a named size would forbid.
+_Ranked = tuple[Int[Tensor, "_ _ _"], Float[Tensor, "_ _"], Float[Tensor, "_ _"]]
 
-    Compacting the batch costs a copy, so as few rows as possible move: the last ones fill the
-    places of those that leave.
-    """
-    if 8 * int(ended.sum()) < len(ended):
-        return None
-    stay = (~ended).nonzero().flatten()
-    places = torch.arange(len(stay), device=ended.device)
-    places[ended[: len(stay)]] = stay[stay >= len(stay)]
-    return places
+
+def _read(
+    found: list[tuple[list[int], _Ranked]], limits: list[int], eos_id: int
+) -> list[list[Hypothesis]]:
+    """Copy hypotheses to the host, by sentence; leave out empty places."""
+    results: list[list[Hypothesis]] = [[] for _ in limits]
+    sentences = [sentence for numbers, _ in found for sentence in numbers]
+    parts = zip(*[ranked for _, ranked in found], strict=True)
+    tokens, total, score = (torch.cat(part).tolist() for part in parts)
+    for i, sentence in enumerate(sentences):
+        results[sentence] = [
+            _hypothesis(ids[: limits[sentence]], log_probability, value, eos_id)
+            for ids, log_probability, value in zip(tokens[i], total[i], score[i], strict=True)
+            if log_probability > -math.inf
+        ]
+    return results
 
 
 def _best(values: Float[Tensor, "n m"], count: int) -> tuple[Tensor, Tensor]:
@@ -430,12 +450,11 @@ def _pick(tokens: Int[Tensor, "n m T"], places: Int[Tensor, "n k"]) -> Int[Tenso
     return tokens.gather(1, places[:, :, None].expand(-1, -1, tokens.shape[-1]))
 
 
-def _hypothesis(tokens: Tensor, log_probability: Tensor, score: Tensor, eos_id: int) -> Hypothesis:
-    """Cut the ids at EOS, if there is one, and copy them from the device."""
-    ids = tokens.tolist()
+def _hypothesis(ids: list[int], log_probability: float, score: float, eos_id: int) -> Hypothesis:
+    """Cut the ids at EOS, if there is one."""
     finished = eos_id in ids
     ids = ids[: ids.index(eos_id)] if finished else ids
-    return Hypothesis(ids, log_probability.item(), score.item(), finished)
+    return Hypothesis(ids, log_probability, score, finished)
 
 
 def _rescored(hypothesis: Hypothesis, alpha: float, penalty: LengthPenalty) -> Hypothesis:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from transformer.model.base import TranslationModel
@@ -41,16 +41,75 @@ def next_log_probabilities(
 
     Returns:
         Natural logarithms of the softmax over all tokens, in float32; -inf at padding and BOS,
-        which are never produced.
-
-    Raises:
-        ValueError: if a logit is NaN or infinite.
+        which are never produced. A logit that is NaN or infinite makes its whole row NaN.
     """
     found = model.decode_next(last, state).float().log_softmax(dim=-1)
-    if found[:, 0].isnan().any():  # one such logit makes its whole row NaN
-        raise ValueError("model: its logits are not finite numbers (NaN or infinity)")
     found[:, model.config.pad_id] = found[:, model.config.bos_id] = -math.inf
     return found
+
+
+def read_ended(
+    ended: Bool[Tensor, " n"], log_probabilities: Float[Tensor, "rows V"], eos_id: int
+) -> list[bool]:
+    """Copy to the host which sentences have ended: the only wait for a GPU in a step of a search.
+
+    Args:
+        ended: on the model's device.
+        log_probabilities: of the step, from :func:`next_log_probabilities`.
+        eos_id: a token that can be produced.
+
+    Raises:
+        ValueError: if a log-probability is NaN.
+    """
+    invalid = log_probabilities[:, eos_id].isnan().any()
+    *found, not_finite = torch.cat([ended, invalid[None]]).tolist()
+    if not_finite:
+        raise ValueError("model: its logits are not finite numbers (NaN or infinity)")
+    return found
+
+
+class BatchRows:
+    """Which sentence each row of the batch of a search holds, known without waiting for a GPU.
+
+    Args:
+        count: number of sentences.
+        device: of the search.
+    """
+
+    def __init__(self, count: int, device: torch.device):
+        self.sentences = list(range(count))
+        self.device = device
+        self._ended = [False] * count
+
+    def newly_ended(self, ended: list[bool]) -> list[int]:
+        """Note the rows that have ended by now and return those that had not ended before."""
+        new = [row for row, now in enumerate(ended) if now and not self._ended[row]]
+        for row in new:
+            self._ended[row] = True
+        return new
+
+    def compact(self) -> Int[Tensor, " kept"] | None:
+        """Drop the rows that have ended; None while they are fewer than one in eight.
+
+        Compacting the batch costs a copy, so as few rows as possible move: the last ones fill the
+        places of those that leave.
+
+        Returns:
+            On the CPU, the old number of each row that stays.
+        """
+        ended = self._ended
+        if 8 * sum(ended) < len(ended):
+            return None
+        stay = [row for row, gone in enumerate(ended) if not gone]
+        movers = iter([row for row in stay if row >= len(stay)])
+        rows = [next(movers) if ended[place] else place for place in range(len(stay))]
+        self.sentences = [self.sentences[row] for row in rows]
+        self._ended = [False] * len(rows)
+        return torch.tensor(rows, dtype=torch.long)
+
+    def send(self, rows: list[int] | Tensor) -> Int[Tensor, " rows"]:
+        """Copy row numbers to the device."""
+        return torch.as_tensor(rows, dtype=torch.long).to(self.device, non_blocking=True)
 
 
 def best_tokens(
@@ -94,7 +153,9 @@ def best_tokens(
     return values, tokens.gather(1, places)
 
 
-def length_limits(model: TranslationModel, source: Tensor, max_length: int | None) -> Tensor:
+def length_limits(
+    model: TranslationModel, source: Int[Tensor, "B S"], max_length: int | None
+) -> list[int]:
     """Check the source and return the maximum output length of each sentence, including EOS.
 
     Raises:
@@ -110,22 +171,25 @@ def length_limits(model: TranslationModel, source: Tensor, max_length: int | Non
         )
     if source.numel() == 0:
         raise ValueError(f"source must hold at least one token, got shape {tuple(source.shape)}")
-    low, high = source.min().item(), source.max().item()
+    if max_length is not None and max_length < 1:
+        raise ValueError(f"max_length must be at least 1, got {max_length}")
+    real = source != config.pad_id
+    gap = (real[:, 1:] & ~real[:, :-1]).any()
+    words = (real & (source != config.eos_id)).sum(dim=1)
+    checked = torch.stack([source.min(), source.max(), gap.long()])
+    # A GPU is waited for once.
+    low, high, gap_found, *found = torch.cat([checked, real.sum(dim=1), words]).tolist()
+    real_tokens, lengths = found[: len(source)], found[len(source) :]
     if low < 0 or high >= config.vocab_size:
         raise ValueError(f"source ids must be in 0..{config.vocab_size - 1}, got {low}..{high}")
-    blank = (source == config.pad_id).all(dim=1).nonzero().flatten().tolist()
+    blank = [row for row, count in enumerate(real_tokens) if count == 0]
     if blank:
         raise ValueError(f"source must have a real token in each row, rows {blank} are padding")
-    real = source != config.pad_id
-    if (real[:, 1:] & ~real[:, :-1]).any():
+    if gap_found:
         raise ValueError("source must be padded at the end of each row")
     if max_length is not None:
-        if max_length < 1:
-            raise ValueError(f"max_length must be at least 1, got {max_length}")
-        return torch.full((len(source),), max_length, device=source.device)
-    real = (source != config.pad_id) & (source != config.eos_id)
-    limit = real.sum(dim=1) + EXTRA_LENGTH
+        return [max_length] * len(source)
     # Sinusoids and recurrent models have no length limit; learned positions do.
-    if getattr(config, "positions", None) == "learned":
-        limit = limit.clamp(max=config.max_length)
-    return limit
+    learned = getattr(config, "positions", None) == "learned"
+    longest = config.max_length if learned else math.inf
+    return [min(length + EXTRA_LENGTH, longest) for length in lengths]

@@ -19,6 +19,7 @@ from tqdm.auto import tqdm
 from transformer.data.progress import in_live_notebook
 from transformer.data.tokenizer import TokenizerLike, load_tokenizers, save_tokenizers
 from transformer.fast import enable
+from transformer.fast.device import set_up
 from transformer.inference.decoding import SearchKeywords, SearchOptions, beam_search
 from transformer.inference.device import choose_device
 from transformer.inference.model_card import model_card, source_language, with_address
@@ -205,6 +206,7 @@ class Translator:
         return self
 
     def _speed_up(self) -> None:
+        set_up(self.device)
         if self._fast and self.device.type == "cpu":
             enable(self.model)
 
@@ -547,9 +549,9 @@ class Translator:
         return [*ids, self.tokenizer.eos_id]
 
     def _pad(self, rows: list[list[int]]) -> Int[Tensor, "B S"]:
-        device = next(self.model.parameters()).device
-        tensors = [torch.tensor(row, device=device) for row in rows]
-        return pad_sequence(tensors, batch_first=True, padding_value=self.tokenizer.pad_id)
+        tensors = [torch.tensor(row) for row in rows]
+        padded = pad_sequence(tensors, batch_first=True, padding_value=self.tokenizer.pad_id)
+        return padded.to(next(self.model.parameters()).device)
 
 
 def encode_sentence(

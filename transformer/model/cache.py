@@ -75,24 +75,30 @@ class DecodingState:
         none leaves, rows must stay with their sentences.
 
         Args:
-            rows: a multiple of ``beam_size`` row numbers, grouped by sentence.
+            rows: a multiple of ``beam_size`` row numbers, grouped by sentence. If a sentence
+                leaves, numbers on the CPU spare a wait for the GPU.
         """
         sentences = rows[:: self.beam_size] // self.beam_size
         if len(sentences) < len(self):
             self._keep(sentences)
         if self.ancestors is not None:
             past = self.ancestors[:, 0, :, : self.position * self.beam_size]
+            rows = rows.to(past.device, non_blocking=True)
             parents = (rows % self.beam_size).view(len(sentences), self.beam_size, 1)
             past.copy_(past.gather(1, parents.expand_as(past)))
 
     def _keep(self, sentences: Int[Tensor, "kept"]) -> None:
+        places = torch.arange(len(sentences), device=sentences.device)
+        moved = (sentences != places).nonzero().flatten()
+        device = self.layers[0].key.device
+        moved, origin, sentences = (
+            numbers.to(device, non_blocking=True)
+            for numbers in (moved, sentences[moved], sentences)
+        )
         if self.source_mask is not None:
             self.source_mask = self.source_mask[sentences]
         if self.ancestors is not None:
             self.ancestors = self.ancestors[sentences]
-        places = torch.arange(len(sentences), device=sentences.device)
-        moved = (sentences != places).nonzero().flatten()
-        origin = sentences[moved]
         for layer in self.layers:
             for name in ("key", "value"):
                 whole = getattr(layer, name)

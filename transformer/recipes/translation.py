@@ -164,7 +164,7 @@ class TranslationRun:
             f"training: {training.max_steps:,} steps of at most "
             f"{training.batch_tokens * per_step:,} tokens, "
             f"{training.max_steps * per_step / len(self.batches):.1f} epochs, "
-            f"{training.precision}, learning rate up to {self._highest_learning_rate():.1e}",
+            f"{self.trainer.precision}, learning rate up to {self._highest_learning_rate():.1e}",
             f"device: {device_label(accelerator.device)}, "
             f"{processes} process{'es' * (processes > 1)}",
             *needs.lines()[1:],  # without the title
@@ -276,6 +276,7 @@ class TranslationRun:
             ),
             parameters=self.model.num_parameters(),
             steps=trainer.step,
+            precision=trainer.precision,
             target_tokens=trainer.tokens,
             minutes=round(trainer.seconds / 60, 2),
             averaged=[path.stem for path in paths],

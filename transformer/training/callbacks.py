@@ -50,6 +50,8 @@ class Callback:
     def on_checkpoint(self, trainer: "Trainer", path: "Path") -> None:
         """Run after the weights of a checkpoint are written, before the state of the run is.
 
+        Training waits for the file if a callback has this method.
+
         Args:
             trainer: the run.
             path: the weight file.
@@ -163,6 +165,13 @@ class Callbacks:
         """Call a method of each."""
         for callback in self._by_name.values():
             getattr(callback, event)(*arguments)
+
+    def override(self, event: Event) -> bool:
+        """Say whether one of them does something at an event."""
+        return any(
+            getattr(type(each), event) is not getattr(Callback, event)
+            for each in self._by_name.values()
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of each callback, by its class and its number within that class."""

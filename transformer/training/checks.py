@@ -1,6 +1,7 @@
 """Compare model, batches, tokenizer and recipe before the first step of a run."""
 
 import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import nn
 from transformer import fast
 from transformer.data.batching import EncodedPairs, TokenBatches
 from transformer.data.tokenizer import TokenizerLike
+from transformer.fast.device import missing_for_compiling
 from transformer.model.base import TranslationModel
 from transformer.model.transformer import Transformer
 from transformer.training.config import TrainingConfig
@@ -42,6 +44,17 @@ def require_model(model: Any, config: Any) -> None:
         raise ValueError(f"checkpoint_activations needs a Transformer, got a {kind}")
     if config.compile and not layers_of(model):
         raise ValueError(f"compile needs a model of layers, got a {kind}")
+
+
+def can_compile(device: torch.device) -> bool:
+    """Say whether this machine can compile a model; warn if it cannot."""
+    missing = missing_for_compiling(device.type)
+    if missing is not None:
+        warnings.warn(
+            f"compile=True needs {missing}; training runs uncompiled, which is slower",
+            stacklevel=3,
+        )
+    return missing is None
 
 
 def require_all_processes(joined: int) -> None:

@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import torch
+
 from transformer.training.loss import Smoothing
 
 Precision = Literal["fp32", "bf16", "fp16"]
 
 #: Fields that may change when a run resumes.
-RESUMABLE = ("max_steps", "log_every", "keep_last", "shard", "fast")
+RESUMABLE = ("max_steps", "log_every", "keep_last", "state_minutes", "shard", "fast")
 
 _PROCESSOR = Path("/proc/cpuinfo")
 
@@ -39,16 +41,22 @@ class TrainingConfig:
         clip_norm: largest norm of the gradient; None (the paper) does not clip.
         label_smoothing: epsilon of section 5.4.
         smoothing: its distribution, see :func:`~transformer.training.loss.smoothing_weights`.
-        precision: "fp32", "bf16" or "fp16".
+        precision: "fp32", "bf16" or "fp16"; see :func:`usable_precision`.
+        half_residual: keep the sums between the layers in that half precision, too: less memory
+            and less traffic on a GPU. It needs a Transformer, in "bf16" or "fp16".
         fast: on a CPU, train with the classes of :mod:`transformer.fast`.
-        compile: compile each layer with ``torch.compile``. Slower on most CPUs.
+        compile: compile model and loss with ``torch.compile``. Slower on most CPUs. Without a
+            compiler on this machine, a warning says so and training runs uncompiled.
         checkpoint_activations: recompute activations in the backward pass: less memory, more time.
         shard: divide weights, gradients and Adam's moments among the processes (FSDP) instead of
             keeping a copy in each: less memory, more time. No effect with one process.
         log_every: steps between two lines of the curve.
         validate_every: steps between two validations.
-        save_every: steps between two checkpoints.
-        keep_last: number of latest checkpoints whose weights are kept, and averaged at the end.
+        save_every: steps between two checkpoints of the weights.
+        keep_last: number of latest checkpoints that are kept, and averaged at the end.
+        state_minutes: minutes of training between two saves of the state from which a run resumes,
+            three times as large as the weights; None saves it with each checkpoint. It is also
+            saved at the end and when a signal stops the run.
 
     Raises:
         ValueError: if a number is out of range or a name unknown.
@@ -70,6 +78,7 @@ class TrainingConfig:
     label_smoothing: float = 0.1
     smoothing: Smoothing = "uniform"
     precision: Precision = "fp32"
+    half_residual: bool = False
     fast: bool = True
     compile: bool = False
     checkpoint_activations: bool = False
@@ -78,6 +87,7 @@ class TrainingConfig:
     validate_every: int = 1000
     save_every: int = 1000
     keep_last: int = 5
+    state_minutes: float | None = 5.0
 
     def __post_init__(self) -> None:
         for name in (
@@ -103,10 +113,15 @@ class TrainingConfig:
         self._require("clip_norm", holds, "None or above 0")
         holds = longest is None or self._is("max_length", int, 1)
         self._require("max_length", holds, "None, or whole and at least 1")
-        for name in ("fast", "compile", "checkpoint_activations", "shard"):
+        minutes = self.state_minutes
+        holds = minutes is None or (self._is("state_minutes", (int, float), 0) and minutes > 0)
+        self._require("state_minutes", holds, "None or above 0")
+        for name in ("half_residual", "fast", "compile", "checkpoint_activations", "shard"):
             self._require(name, isinstance(getattr(self, name), bool), "True or False")
         for name, kind in dict(smoothing=Smoothing, precision=Precision).items():
             self._require(name, getattr(self, name) in get_args(kind), f"one of {get_args(kind)}")
+        holds = not self.half_residual or self.precision != "fp32"
+        self._require("half_residual", holds, 'False with precision="fp32"')
 
     def _is(self, name: str, kind: Any, least: int) -> bool:
         value = getattr(self, name)
@@ -121,28 +136,42 @@ class TrainingConfig:
         return asdict(self)
 
 
-def require_precision(precision: Precision, device_type: str, processor: Path = _PROCESSOR) -> None:
-    """Refuse a precision that a device cannot train in, and warn of a slow one.
+def usable_precision(
+    precision: Precision, device: torch.device, processor: Path = _PROCESSOR
+) -> Precision:
+    """Return the precision in which a device trains when a recipe asks for ``precision``.
 
-    A processor without instructions for bfloat16 converts every number to float32 and back, which
-    is several times slower than float32. Only Linux describes its processor; elsewhere there is no
-    warning.
+    A GPU of compute capability below 8, such as a T4, has no units for bfloat16: it gets float16
+    instead, with a warning. A processor without instructions for bfloat16 converts every number to
+    float32 and back, which is several times slower than float32; a warning says so on Linux, which
+    describes its processor.
 
     Args:
         precision: the requested precision.
-        device_type: "cpu", "cuda" or another.
+        device: where training runs.
         processor: the file that describes the processor.
 
     Raises:
         ValueError: if "fp16" is requested on a CPU.
     """
-    if device_type != "cpu":
-        return
-    if precision == "fp16":
+    if device.type == "cuda" and precision == "bf16":
+        major, minor = torch.cuda.get_device_capability(device)
+        if major < 8:
+            warnings.warn(
+                f"this GPU has compute capability {major}.{minor} and no units for bfloat16 (they "
+                'came with 8.0): training runs in "fp16" instead of "bf16"',
+                stacklevel=2,
+            )
+            return "fp16"
+    on_cpu = device.type == "cpu"
+    if on_cpu and precision == "fp16":
         raise ValueError('precision "fp16" needs a GPU; use "bf16" or "fp32" on a CPU')
-    if precision == "bf16" and processor.exists() and "bf16" not in processor.read_text():
-        warnings.warn(
-            "this processor has no units for bfloat16: training in it will be several times "
-            'slower than precision="fp32"',
-            stacklevel=2,
-        )
+    if on_cpu and precision == "bf16" and processor.exists():
+        flags = processor.read_text()
+        if "bf16" not in flags:
+            warnings.warn(
+                "this processor has no units for bfloat16: training in it will be several times "
+                'slower than precision="fp32"',
+                stacklevel=2,
+            )
+    return precision

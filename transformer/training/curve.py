@@ -149,9 +149,9 @@ class Report:
         if not self.bar.disable and not _logger.isEnabledFor(logging.INFO):
             tqdm.write(f"step {self.step}: {text}", file=self.bar.fp)
 
-    def checkpoint(self, path: Path) -> None:
-        """Report that a file was saved."""
-        self._log(f"saved {path.relative_to(self.folder)}")
+    def checkpoint(self, path: Path, step: int) -> None:
+        """Report that a file was written, with the run as it was at a step."""
+        self._log(f"saved {path.relative_to(self.folder)}", step)
 
     def _write(self, minutes: float, numbers: dict[str, float]) -> None:
         if self.curve and numbers:
@@ -159,9 +159,10 @@ class Report:
         if numbers:
             self.accelerator.log(dict(minutes=minutes, **numbers), step=self.step)
 
-    def _log(self, text: str) -> None:
+    def _log(self, text: str, step: int | None = None) -> None:
         if self.main:
-            _logger.info("step %s of %s: %s", f"{self.step:,}", f"{self.max_steps:,}", text)
+            number = self.step if step is None else step
+            _logger.info("step %s of %s: %s", f"{number:,}", f"{self.max_steps:,}", text)
 
 
 def duration(seconds: float) -> str:

@@ -20,6 +20,9 @@ from transformer.fast.packing import take_rows
 from transformer.model.base import TranslationModel
 
 Smoothing = Literal["uniform", "others", "others-but-padding"]
+ChunkLoss = Callable[
+    [Tensor, Tensor, tuple[float, float, float], int, bool], tuple[Tensor, Tensor, Tensor | None]
+]
 
 
 def smoothing_weights(
@@ -101,6 +104,7 @@ def projected_cross_entropy(
     pad_id: int = 0,
     chunk_size: int | None = None,
     product: Callable[[Tensor, Tensor], Tensor] = F.linear,
+    chunk_loss: ChunkLoss | None = None,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Project states to logits and sum their loss, a few rows at a time.
 
@@ -116,6 +120,9 @@ def projected_cross_entropy(
         variant: see :func:`smoothing_weights`.
         pad_id: id of padding.
         chunk_size: rows at a time; by default 256, to fit a CPU's cache, or 8,192 on a GPU.
+        product: multiplies by a transposed matrix; by default ``F.linear``.
+        chunk_loss: the compiled loss of a chunk, see :meth:`TranslationLoss.compile`; None
+            computes it operation by operation.
 
     Returns:
         The smoothed loss to train on and the plain negative log-likelihood to report, both summed
@@ -133,8 +140,37 @@ def projected_cross_entropy(
     weights = smoothing_weights(epsilon, len(weight), variant)
     with_gradient = torch.is_grad_enabled()
     return _ProjectedCrossEntropy.apply(
-        states, weight, labels, weights, pad_id, chunk_size, with_gradient, product
-    )
+        states, weight, labels, weights, pad_id, chunk_size, with_gradient, product,
+        chunk_loss or _chunk_loss,
+    )  # fmt: skip
+
+
+def _chunk_loss(
+    logits: Tensor,
+    label: Tensor,
+    weights: tuple[float, float, float],
+    pad_id: int,
+    with_gradient: bool,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return the loss of some rows, their log-likelihood, and d loss / d logits.
+
+    The softmax and the sums are in float32, the gradient in the type of the logits.
+    """
+    true, other, padding = weights
+    log_p = logits.float().log_softmax(dim=-1)
+    log_true, at_padding = log_p.gather(1, label).sum(), log_p[:, pad_id].sum()
+    # - sum_c q_c log p_c, where q is `other` everywhere except in two places
+    loss = -((true - other) * log_true + other * log_p.sum() + (padding - other) * at_padding)
+    if not with_gradient:
+        return loss, log_true, None
+    if torch.compiler.is_compiling():  # a single expression becomes a single kernel
+        column = torch.arange(logits.size(1), device=logits.device)
+        q = torch.where(column == label, true, torch.where(column == pad_id, padding, other))
+        return loss, log_true, (log_p.exp() - q).to(logits.dtype)
+    p = log_p.exp_().sub_(other)  # p - q in place of log p
+    p[:, pad_id] -= padding - other
+    p.scatter_add_(1, label, p.new_full((), other - true).expand_as(label))
+    return loss, log_true, p.to(logits.dtype)
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
@@ -149,8 +185,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         chunk_size: int,
         with_gradient: bool,
         product: Callable[[Tensor, Tensor], Tensor],
+        chunk_loss: ChunkLoss,
     ) -> tuple[Tensor, Tensor]:
-        true, other, padding = weights
         device = states.device.type
         autocast = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if autocast else states.dtype
@@ -167,18 +203,12 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             for start in range(0, len(states), chunk_size):
                 rows = slice(start, start + chunk_size)
                 x, label = inputs[rows], labels[rows, None]
-                log_p = product(x, matrix).float().log_softmax(dim=-1)
-                log_true, at_padding = log_p.gather(1, label).sum(), log_p[:, pad_id].sum()
-                nll -= log_true
-                # - sum_c q_c log p_c, where q is `other` everywhere except in two places
-                loss -= (
-                    (true - other) * log_true + other * log_p.sum() + (padding - other) * at_padding
+                part, log_true, p = chunk_loss(
+                    product(x, matrix), label, weights, pad_id, with_gradient
                 )
-                if with_gradient:  # d loss / d logits = p - q, in place of log p
-                    p = log_p.exp_().sub_(other)
-                    p[:, pad_id] -= padding - other
-                    p.scatter_add_(1, label, p.new_full((), other - true).expand_as(label))
-                    p = p.to(dtype)
+                loss += part
+                nll -= log_true
+                if p is not None:
                     grad_states[rows] = product(p, matrix.t())
                     grad_weight += product(x.t(), p.t())
         if with_gradient:
@@ -190,14 +220,15 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         grad_states, grad_weight = ctx.saved_tensors
-        return grad_states * grad_loss, grad_weight * grad_loss, *[None] * 6
+        return grad_states * grad_loss, grad_weight * grad_loss, *[None] * 7
 
 
 class TranslationLoss(nn.Module):
     """A model together with its loss: token ids in, summed loss out.
 
     One module, so that wrappers for several processes see the whole step. Any model with
-    ``encode``, ``decoder_states`` and ``output_weight`` will do.
+    ``encode``, ``decoder_states`` and ``output_weight`` will do. :meth:`compile` makes it faster on
+    a GPU.
 
     Args:
         model: the model to train.
@@ -212,6 +243,24 @@ class TranslationLoss(nn.Module):
     ):
         super().__init__()
         self.model, self.epsilon, self.variant = model, epsilon, variant
+        self._compiled_model: Callable[[Tensor, Tensor], Tensor] | None = None
+        self._compiled_chunk: ChunkLoss | None = None
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the model as a whole, and the loss of a chunk of logits.
+
+        The matrix products of the vocabulary stay outside: they take one chunk at a time, so that
+        the logits are never stored.
+
+        Args:
+            args: as for ``torch.compile``.
+            kwargs: as for ``torch.compile``.
+        """
+        self._compiled_model = torch.compile(self._run_model, *args, **kwargs)
+        self._compiled_chunk = torch.compile(_chunk_loss, *args, **kwargs)
+
+    def _run_model(self, source: Tensor, target_input: Tensor) -> Tensor:
+        return self.model.decoder_states(target_input, self.model.encode(source), source)
 
     def forward(
         self,
@@ -232,7 +281,8 @@ class TranslationLoss(nn.Module):
         Paper: section 5.4
         """
         pad_id = self.model.config.pad_id
-        states = self.model.decoder_states(target_input, self.model.encode(source), source)
+        run = self._compiled_model or self._run_model
+        states = run(source, target_input)
         if rows is None:
             rows = (labels != pad_id).flatten().nonzero().flatten()
         real = take_rows(states.flatten(0, 1), rows)
@@ -244,6 +294,7 @@ class TranslationLoss(nn.Module):
             self.variant,
             pad_id,
             product=fast.linear.linear if fast.is_enabled(self.model) else F.linear,
+            chunk_loss=self._compiled_chunk,
         )
 
 

@@ -9,14 +9,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import torch
 from filelock import FileLock, Timeout
+from torch import Tensor
 
 from transformer.data.tokenizer import TokenizerLike, save_tokenizers
 from transformer.model.base import TranslationModel
 from transformer.model.files import cannot_write, write_atomically, write_manifest
 from transformer.model.hub import write_config
 from transformer.model.pretrained import CONFIG
-from transformer.training.checkpoint import load_state, remove_unfinished, save_state
+from transformer.training.checkpoint import (
+    load_state,
+    remove_unfinished,
+    save_state,
+    save_weights,
+)
 
 LOCK, STATE, FORMER_STATE = ".lock", "state.pt", "former-state.pt"
 BEST = "checkpoints/best.safetensors"
@@ -73,6 +80,7 @@ def prepare(
     folder: Path,
     model: TranslationModel,
     tokenizer: TokenizerLike | tuple[TokenizerLike, TokenizerLike] | None,
+    step: int,
 ) -> None:
     """Write configuration and tokenizer beside the weights; remove what a killed process left.
 
@@ -80,12 +88,16 @@ def prepare(
         folder: the run folder.
         model: its configuration is written.
         tokenizer: one for both languages, or a pair; None writes no tokenizer.
+        step: from which the run goes on; checkpoints of later steps are removed.
 
     Raises:
         OSError: if a file cannot be written.
     """
     for written in (folder, folder / "checkpoints"):
         remove_unfinished(written)
+    for path in checkpoints(folder):
+        if path.stem > f"step-{step:08d}":
+            path.unlink()
     write_config(folder, model)
     names = [CONFIG]
     if tokenizer is not None:
@@ -94,12 +106,47 @@ def prepare(
     write_manifest(folder, *names)
 
 
+def keep_weights(weights: dict[str, Tensor], path: Path, keep_last: int | None = None) -> None:
+    """Write weights into the folder of a run, and remove checkpoints that are too old.
+
+    Args:
+        weights: tensors by name.
+        path: ``checkpoints/NAME.safetensors`` in the folder.
+        keep_last: number of latest checkpoints to keep; None removes none.
+
+    Raises:
+        OSError: if it cannot be written, or the folder has disappeared.
+    """
+    require_present(path.parents[1])
+    save_weights(weights, path)
+    if keep_last is not None:
+        for old in checkpoints(path.parents[1])[:-keep_last]:
+            old.unlink()
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Return the weight files of the checkpoints in the folder of a run, oldest first."""
+    return sorted((folder / "checkpoints").glob("step-*.safetensors"))
+
+
+def require_present(folder: Path) -> None:
+    """Raise OSError if the folder of a run in progress has disappeared.
+
+    A folder on a drive that is no longer mounted would be made again, on the disk below.
+    """
+    if not (folder / CONFIG).is_file():
+        raise OSError(
+            f"{folder} has disappeared during the run; mount it again, and the same command resumes"
+        )
+
+
 def keep_state(state: dict[str, Any], folder: Path) -> None:
     """Write the state of a run, and keep the previous one.
 
     Raises:
-        OSError: if it cannot be written; the existing states stay.
+        OSError: if it cannot be written, or the folder has disappeared; the existing states stay.
     """
+    require_present(folder)
     present = folder / STATE
     if present.is_file():
         # A hard link, after the older state is removed: there are never three states on the disk.
@@ -145,6 +192,18 @@ def load_newest_state(folder: Path) -> tuple[dict[str, Any], Path] | None:
         advice = "its weights are in checkpoints/; to start over, remove it"
         raise ValueError(f"{'; '.join(problems)}; {advice}")
     return None
+
+
+def settings_of(folder: Path) -> dict[str, Any]:
+    """Return the settings of the run that a folder holds, by field; none if it holds no state.
+
+    Only the settings are read, not the weights.
+    """
+    for file in (folder / STATE, folder / FORMER_STATE):
+        with suppress(Exception):  # a damaged state is reported when the run resumes
+            state = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+            return dict(state["config"])
+    return {}
 
 
 def settle_on(file: Path) -> None:

@@ -112,12 +112,11 @@ def set_random_state(states: list[Tensor], device: torch.device) -> None:
         torch.cuda.set_rng_state(states[1], device)
 
 
-def collect(accelerator: Accelerator, model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
-    """Collect what a run needs to resume, except its progress; each process must call this.
+def collect(accelerator: Accelerator, optimizer: Optimizer) -> dict[str, Any]:
+    """Collect what a run needs to resume besides weights and progress; each process must call this.
 
     Args:
         accelerator: of this process.
-        model: whole, not sharded; only the main process's matters.
         optimizer: of the parameters in training.
 
     Returns:
@@ -125,7 +124,6 @@ def collect(accelerator: Accelerator, model: nn.Module, optimizer: Optimizer) ->
     """
     scaler = accelerator.scaler
     return dict(
-        model=model.state_dict(),
         optimizer=gather(optimizer.state_dict(), keep=accelerator.is_main_process),
         scaler=scaler.state_dict() if scaler else {},
         # Each process has its own stream of random numbers.
@@ -147,7 +145,8 @@ def restore(
         model: whole.
         trained: the model in training, sharded or the same as ``model``.
         optimizer: of the parameters of ``trained``.
-        saved: the complete state of a run, with its ``config`` and ``progress``.
+        saved: the complete state of a run: what ``collect`` returned, with ``model``, ``config``
+            and ``progress``.
     """
     saved = _with_split_projections(model, saved)
     model.load_state_dict(saved["model"])
@@ -160,7 +159,7 @@ def restore(
         for i, values in saved["optimizer"]["state"].items()
     }
     optimizer.load_state_dict(saved["optimizer"] | dict(state=moments))
-    if accelerator.scaler:
+    if accelerator.scaler and saved["scaler"]:  # the run may have begun on a device with bfloat16
         accelerator.scaler.load_state_dict(saved["scaler"])
     rank, streams = accelerator.process_index, saved["random"]
     if rank < max(1, len(streams)):  # the first process must have a stream

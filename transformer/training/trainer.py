@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,20 @@ from torch.optim import Optimizer
 from transformer import fast
 from transformer.data.batching import Batch, EncodedPairs, TokenBatches
 from transformer.data.tokenizer import TokenizerLike
+from transformer.fast.device import set_up
+from transformer.fast.residual import use_half_residuals
 from transformer.model.base import TranslationModel
 from transformer.model.transformer import Transformer
 from transformer.training import checks, run_folder, state
 from transformer.training.callbacks import Callback, Callbacks
-from transformer.training.checkpoint import require_loadable, save_weights
-from transformer.training.config import TrainingConfig, require_precision
+from transformer.training.checkpoint import require_loadable
+from transformer.training.config import TrainingConfig, usable_precision
 from transformer.training.curve import Report, Tracker, require_trackers
 from transformer.training.loss import TranslationLoss, perplexity
 from transformer.training.optimizer import LearningRate, MakeOptimizer, Schedule, build_optimizer
 from transformer.training.stopping import Interruption, SharedStop, anywhere, require_finite
 from transformer.training.stream import send, step_batches
+from transformer.training.writer import Writer, host_copy
 
 
 class Trainer:
@@ -49,7 +53,8 @@ class Trainer:
     :meth:`fit` claims ``folder``, resumes the run that it holds, and trains; a resumed run ends
     with the same weights as an uninterrupted one. ``folder`` receives ``config.json`` and the files
     of the tokenizer, ``state.pt`` (all that a resumed run needs), ``checkpoints/`` (weights of the
-    last few and of the best) and ``curve.jsonl``. After the first checkpoint,
+    last few and of the best) and ``curve.jsonl``. Weights and state are copied to the CPU's memory
+    and written by a thread while training goes on. After the first checkpoint,
     ``Translator.from_pretrained(folder)`` can load it. One run at a time may use the folder, and
     all processes of that run must see it.
 
@@ -112,15 +117,18 @@ class Trainer:
 
         self.folder = Path(folder)
         self.state_file = self.folder / run_folder.STATE
+        #: "fp32", "bf16" or "fp16": that of ``config``, or what the device has instead.
+        self.precision = usable_precision(config.precision, Accelerator().device)
         # Accelerate fixes the precision of a process; it has no public way to change it again.
         AcceleratorState._reset_state()
-        precision = "no" if config.precision == "fp32" else config.precision
         place = ProjectConfiguration(logging_dir=str(self.folder / "tensorboard"))
         self.accelerator = Accelerator(
-            mixed_precision=precision, log_with=list(trackers) or None, project_config=place
+            mixed_precision="no" if self.precision == "fp32" else self.precision,
+            log_with=list(trackers) or None,
+            project_config=place,
         )
         checks.require_all_processes(self.accelerator.num_processes)
-        require_precision(config.precision, self.accelerator.device.type)
+        set_up(self.accelerator.device)
         self.report = Report(self.accelerator, self.folder, config.max_steps, progress)
         self.step = self.epoch = self.position = 0
         self.tokens = 0  # real target tokens seen so far
@@ -130,21 +138,26 @@ class Trainer:
         self.resumed = self.asked = self.stopping = False
         self.interruption = Interruption()
         self.claim: FileLock | None = None
+        self.writer = Writer()
 
+        self.compiled = config.compile and checks.can_compile(self.accelerator.device)
         model.to(self.accelerator.device)
         self._choose_classes()
         if isinstance(model, Transformer):
             model.checkpoint_activations = config.checkpoint_activations
         self.sharded = config.shard and self.accelerator.num_processes > 1
-        if self.sharded and precision == "fp16":
+        if self.sharded and self.precision == "fp16":
             raise ValueError('precision "fp16" cannot be sharded; use "bf16" or "fp32"')
         # A shard cannot translate: ``model`` stays whole, and receives the weights of ``trained``
         # in the main process when they are validated or saved.
         self.trained = copy.deepcopy(model) if self.sharded else model
-        if config.compile:
+        use_half_residuals(self.trained, config.half_residual)
+        loss = TranslationLoss(self.trained, config.label_smoothing, config.smoothing)
+        if self.compiled and self.sharded:  # the weights of a layer are gathered outside its graph
             for layer in state.layers_of(self.trained):
                 layer.compile(dynamic=True)
-        loss = TranslationLoss(self.trained, config.label_smoothing, config.smoothing)
+        elif self.compiled:
+            loss.compile(dynamic=True)
         if self.sharded:
             state.shard(loss, self.accelerator.device, self.accelerator.num_processes)
         built = build_optimizer(optimizer, config, list(loss.parameters()))
@@ -156,7 +169,7 @@ class Trainer:
     def _choose_classes(self) -> None:
         """Use the classes that the recipe asks for; a Translator of the model may change them."""
         on_cpu = self.accelerator.device.type == "cpu"
-        wanted = self.config.fast and not self.config.compile and on_cpu
+        wanted = self.config.fast and not self.compiled and on_cpu
         (fast.enable if wanted else fast.disable)(self.model)
 
     # ------------------------------------------------------------------ the loop
@@ -171,7 +184,8 @@ class Trainer:
         Raises:
             NonFiniteLossError: if loss or weights become infinite or NaN.
             ValueError: as :meth:`resume`; or if the model has left its device.
-            OSError: if a checkpoint cannot be written; the previous one stays.
+            OSError: if a checkpoint cannot be written; the previous one stays. It is raised after
+                the next step, or at the end.
 
         Paper: sections 5.1 to 5.4
         """
@@ -190,6 +204,7 @@ class Trainer:
                 tokens += count
                 self.step += 1
                 self.report.advance()
+                self._report_written()
                 self.callbacks.call("on_step", self)
                 last = self.step == config.max_steps
                 validate = last or self.step % config.validate_every == 0
@@ -201,9 +216,7 @@ class Trainer:
                     if validate:
                         self._validate()
                     self.stopping = anywhere(self.asked, self.accelerator)
-                    if save or stop or self.stopping:
-                        self._save(weights=save or self.stopping)
-                        self.stopping = anywhere(self.asked, self.accelerator)  # on_checkpoint
+                    self._save(save or self.stopping, ending=last or stop or self.stopping)
                     tokens, started = 0, time.perf_counter()
                 if stop:
                     self.stopped_by = self.interruption.number
@@ -251,7 +264,7 @@ class Trainer:
 
         Paper: section 6.1
         """
-        return sorted((self.folder / "checkpoints").glob("step-*.safetensors"))
+        return run_folder.checkpoints(self.folder)
 
     # ------------------------------------------------------------------ around the loop
 
@@ -306,18 +319,24 @@ class Trainer:
         self.resume()
         self.claim = self._claim_folder()  # an earlier call of fit() has released it
         self.asked, self.stopped_by, self.saved_at = False, None, self.step
+        self.state_seconds = self.seconds  # when the state was last saved
         checks.require_device(self.model, self.accelerator.device)
         require_loadable(self._own_state(), "state")
         self.loss.train()
         try:
-            with self.report, Interruption() as self.interruption:
+            with (
+                self.report,
+                Interruption() as self.interruption,
+                Writer() as self.writer,
+            ):
                 self.callbacks.call("on_start", self)
                 self.stopping = anywhere(self.asked, self.accelerator)
                 if self.step < self.config.max_steps and not self.stopping:
                     self.report.start(self.step, self.config.to_dict() | self._identity())
                     if self.accelerator.is_main_process:
-                        run_folder.prepare(self.folder, self.model, self.tokenizer)
+                        run_folder.prepare(self.folder, self.model, self.tokenizer, self.step)
                 yield
+                self._report_written(wait=True)
                 self.callbacks.call("on_end", self)
         finally:
             self.claim = None
@@ -365,7 +384,8 @@ class Trainer:
         if numbers.get("perplexity", math.inf) < self.best:
             self.best = numbers["perplexity"]
             if main:
-                save_weights(self.model.state_dict(), self.folder / run_folder.BEST)
+                weights, path = host_copy(self.model.state_dict()), self.folder / run_folder.BEST
+                self.writer.submit(partial(run_folder.keep_weights, weights, path))
         self.accelerator.wait_for_everyone()
         self.callbacks.call("on_validation", self, numbers)
 
@@ -385,25 +405,48 @@ class Trainer:
 
     PROGRESS = ("step", "epoch", "position", "tokens", "seconds", "best")
 
-    def _save(self, weights: bool) -> None:
+    def _save(self, weights: bool, ending: bool) -> None:
+        """Save the weights, and the state if the run ends or it is time; each process must call it.
+
+        A callback at the checkpoint may end the run.
+        """
+        minutes, main = self.config.state_minutes, self.accelerator.is_main_process
+        spent = self.seconds - self.state_seconds  # equal in all processes
+        due = ending or (weights if minutes is None else spent >= 60 * minutes)
+        if not weights and not due:
+            return
         self._gather_weights()
-        main = self.accelerator.is_main_process
+        copied = host_copy(self.model.state_dict()) if main else {}
         path = self.folder / f"checkpoints/step-{self.step:08d}.safetensors"
-        if weights:
-            if main:
-                save_weights(self.model.state_dict(), path)
-                for old in self.checkpoints()[: -self.config.keep_last]:
-                    old.unlink()
-            self.accelerator.wait_for_everyone()
+        if weights and main:
+            keep_last = self.config.keep_last
+            job = partial(run_folder.keep_weights, copied, path, keep_last)
+            self.writer.submit(job, (path, self.step))
+        if weights and self.callbacks.override("on_checkpoint"):
+            self._report_written(wait=True)
             self.callbacks.call("on_checkpoint", self, path)
-        parts = state.collect(self.accelerator, self.model, self.optimizer)
-        if main:
-            progress = {name: getattr(self, name) for name in self.PROGRESS}
-            whole = dict(config=self._identity(), **parts, progress=progress, **self._own_state())
-            run_folder.keep_state(whole, self.folder)
+            self.stopping = anywhere(self.asked, self.accelerator)
+        if due or self.stopping:
+            parts = state.collect(self.accelerator, self.optimizer)
+            if main:
+                progress = {name: getattr(self, name) for name in self.PROGRESS}
+                parts = host_copy(parts | dict(progress=progress) | self._own_state())
+                whole = dict(config=self._identity(), model=copied) | parts
+                label = None if weights else (self.state_file, self.step)
+                self.writer.submit(partial(run_folder.keep_state, whole, self.folder), label)
+            self.state_seconds = self.seconds
         self.saved_at = self.step
-        self.report.checkpoint(path if weights else self.state_file)
-        self.accelerator.wait_for_everyone()
+
+    def _report_written(self, wait: bool = False) -> None:
+        """Report the files that have been written since; raise if one could not be.
+
+        Args:
+            wait: wait for the thread, and for the main process; each process must call this.
+        """
+        for path, step in self.writer.finished(wait):
+            self.report.checkpoint(path, step)
+        if wait:
+            self.accelerator.wait_for_everyone()
 
     def _own_state(self) -> dict[str, Any]:
         """Return the states of the user's own parts: the scheduler and the callbacks."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from generated import api, claims, exercises, measured, paper_index, results
+from generated import api, cards, claims, exercises, measured, paper_index, results
 
 ROOT = Path(__file__).resolve().parents[3]
 _LAB, _CHAPTERS = "transformer/lab", "notebooks/[0-9]*.ipynb"
@@ -30,8 +30,12 @@ PAGES: Mapping[str, tuple[Callable[[], Mapping[str, str]], tuple[str, ...]]] = {
         results.texts,
         (f"{_LAB}/table_2/**/*.json", f"{_LAB}/table_2/*.py", "transformer/recipes/*.py"),
     ),
-    "book/scale": (measured.scale, (f"{_LAB}/speed/scale.*", "transformer/recipes/*.py")),
+    "book/scale": (
+        measured.scale,
+        (f"{_LAB}/speed/scale.*", f"{_LAB}/speed/half_residual.json", "transformer/recipes/*.py"),
+    ),
     "book/speed": (measured.speed, (f"{_LAB}/speed/**/*.json",)),
+    "book/use/train": (cards.texts, ("transformer/recipes/*.py",)),
 }
 FILLED = re.compile(r"<!-- filled: (\S+) -->")
 _MODULES = re.compile(r"<!-- modules: (.+?) -->")

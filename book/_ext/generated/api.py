@@ -21,13 +21,14 @@ def modules(root: Path, package: str = "transformer") -> list[tuple[str, ast.Mod
     """Read the modules of a package that define something public with a docstring, by name.
 
     Raises:
-        FileNotFoundError: if there is no such package.
+        FileNotFoundError: if there is neither such a package nor a module of that name.
     """
     folder = root.joinpath(*package.split("."))
-    if not folder.is_dir():
+    paths = [*folder.rglob("*.py")] or [folder.with_suffix(".py")]
+    if not paths[0].exists():
         raise FileNotFoundError(f"there is no package {package}")
     found = []
-    for path in folder.rglob("*.py"):
+    for path in paths:
         name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
         parts = name.split(".")
         # The command line explains itself, and so do the scripts of the lab.

@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from transformer.book.source import REPOSITORY
 from transformer.book.tables import Table, significant
 from transformer.data.corpora.catalogue import corpus_catalogue
 from transformer.lab.table_2 import published, summary, verdicts
 from transformer.lab.table_2.recorded import recorded_runs
 from transformer.lab.table_2.summary import Group, metric_title
 from transformer.model.config import TransformerConfig
+from transformer.published import REPOSITORY
 from transformer.recipes.architectures import architecture, build_model
 from transformer.recipes.estimate import hardware_flops, training_flops
 from transformer.recipes.presets import PRESETS, Preset
@@ -105,8 +105,7 @@ def _verdicts(groups: list[Group]) -> str:
         f"{name}, {metric_title(metric)}. {sentence}"
         for one, other in verdicts.rivals(groups)
         for name, metric in one.scores()
-        if metric in published.METRICS
-        and (sentence := verdicts.versus_group(one, other, (name, metric)))
+        if (sentence := verdicts.versus_group(one, other, (name, metric)))
     ]
     if not found:
         return "We know of no published score on these sentences in one of these metrics.\n"
@@ -142,8 +141,9 @@ def _runs(runs: list[tuple[str, Record]]) -> str:
         minutes = record["minutes"]
         rate = record["target_tokens"] / (60 * minutes) if minutes else math.nan
         link = f"{REPOSITORY}/blob/main/transformer/lab/table_2/runs/{name}.json"
+        run = f"[{name}]({link})" if REPOSITORY else f"`{name}`"
         rows.append(
-            (f"[{name}]({link})", record["seed"], summary.hardware_of(record), f"{minutes:,.1f}",
+            (run, record["seed"], summary.hardware_of(record), f"{minutes:,.1f}",
              f"{record['steps']:,}", f"{record['target_tokens']:,}", f"{rate:,.0f}",
              record["environment"]["code"])
         )  # fmt: skip

@@ -1,10 +1,12 @@
 """Runs are recorded once per recipe, resumed where they stopped, and best first."""
 
+import sys
 from dataclasses import replace
 
 import pytest
 
 from transformer.baselines import RecurrentConfig
+from transformer.data.corpora.download import DownloadError
 from transformer.lab.recording import same_recipe
 from transformer.lab.table_2 import record
 from transformer.lab.table_2.recorded import RUNS
@@ -35,7 +37,87 @@ def test_a_field_that_an_old_record_lacks_had_its_default():
 def test_the_records_of_the_package_are_of_their_presets():
     for path in RUNS.glob("*.json"):
         name, _, seed = path.stem.rpartition("-seed")
-        assert record.is_recorded(PRESETS[name].with_changes(seed=int(seed))), path
+        if name in PRESETS:
+            assert record.is_recorded(PRESETS[name].with_changes(seed=int(seed))), path
+        else:  # a preset with changes, which the name adds
+            found = read_record(path)["preset"]
+            assert found["name"] in PRESETS and name.startswith(f"{found['name']}-"), path
+            assert found["training"]["seed"] == int(seed), path
+
+
+def test_the_plan_of_a_gpu_begins_with_what_needs_no_text(tmp_path):
+    (tmp_path / "data").mkdir()
+    items = record.plan(True, (), [1, 2], tmp_path, tmp_path / "data")
+    names = [item.name for item in items]
+    speed = len(record.SPEED)
+    assert names[:speed] == [f"{name}-throughput" for name in record.SPEED]
+    assert all(item.corpus is None for item in items[:speed])
+    # Then what is on this machine: Tatoeba comes with the package.
+    downloads = [item.corpus is not None for item in items]
+    assert downloads == sorted(downloads)
+    here = names[speed : downloads.index(True)] if any(downloads) else names
+    assert "tatoeba-large-seed2" in here
+    assert len(names) == speed + 2 * len(record.GPU) == len(set(names))
+    on_cpu = [item.name for item in record.plan(False, (), [1], tmp_path, None)]
+    assert sorted(on_cpu) == sorted(f"{name}-seed1" for name in record.CPU)
+    asked = record.plan(True, ["smoke"], [3], tmp_path, None)
+    assert [item.name for item in asked] == ["smoke-seed3"]
+
+
+def test_what_cannot_be_downloaded_is_named_and_the_rest_is_recorded(monkeypatch, capsys):
+    done, asked = [], []
+
+    def load_corpus(name, data_dir):
+        asked.append(name)
+        raise DownloadError(f"cannot download {name}: no network")
+
+    def item(name, corpus, error=None, state="missing"):
+        def do():
+            done.append(name)
+            if error:
+                raise error
+            return True
+
+        return record.Item(name, corpus, lambda: state, do)
+
+    monkeypatch.setattr(record, "load_corpus", load_corpus)
+    items = [item("a", None, RuntimeError("CUDA out of\nmemory")), item("b", "news"),
+             item("c", "news"), item("d", None), item("e", "news", state="recorded")]  # fmt: skip
+    assert record.run_items(items, None, float("inf")) == 1
+    assert done == ["a", "d"] and asked == ["news"], "tried once"
+    said = capsys.readouterr().err
+    assert said.endswith(
+        "not recorded:\na: failed, CUDA out of memory\n"
+        "b: skipped, cannot download news: no network\n"
+        "c: skipped, cannot download news: no network\n"
+    )
+    assert record.run_items([item("d", None), item("e", "news", state="recorded")], None, 1e12) == 0
+    stopped = record.Item("f", None, lambda: "missing", lambda: False)
+    assert record.run_items([stopped], None, float("inf")) == 130
+
+
+@pytest.mark.parametrize(
+    "error, reason",
+    [
+        (RuntimeError("The NVIDIA driver on your system is too old.\nUpdate it."), "is too old"),
+        (AssertionError("Torch not compiled with CUDA enabled"), "not compiled with CUDA"),
+    ],
+)
+def test_gpu_fails_in_one_line_where_there_is_none(monkeypatch, capsys, error, reason):
+    def ones(*_, device):
+        assert device == "cuda"
+        raise error
+
+    monkeypatch.setattr(record.torch, "ones", ones)
+    monkeypatch.setattr(sys, "argv", ["record", "--gpu"])
+    monkeypatch.setattr(record, "plan", None)  # not called
+    assert record.main() == 2
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1 and reason in said.err and said.out == ""
+    # Without the flag the plan is a CPU's, and says so.
+    monkeypatch.setattr(record, "plan", lambda gpu, *_: [] if gpu is False else None)
+    monkeypatch.setattr(sys, "argv", ["record"])
+    assert record.main() == 0 and "planning for a CPU" in capsys.readouterr().err
 
 
 def test_a_run_is_recorded_and_resumed(tmp_path, preset, corpus, monkeypatch):

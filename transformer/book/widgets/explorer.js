@@ -74,13 +74,42 @@ for (const element of [document.documentElement, document.body])
   themes.observe(element, { attributes: true });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", follow);
 
+// What a reader does below the figure does not move the text after it: as high as it gets.
+function reserve() {
+  const inputs = [...controls.querySelectorAll("input, select")];
+  const state = inputs.map(input => [input.value, input.checked]);
+  const restore = () => inputs.forEach((input, i) => { [input.value, input.checked] = state[i]; });
+  root.style.minHeight = "";
+  let most = 0;
+  const measure = () => { update(); most = Math.max(most, root.getBoundingClientRect().height); };
+  for (const input of inputs) {
+    const [from, to] = input.type === "range" ? [+input.min, +input.max] : [0, 1];
+    const each = input.type === "range" ? Math.max(+input.step, Math.ceil((to - from) / 24)) : 1;
+    if (input.options) for (const { value } of input.options) { input.value = value; measure(); }
+    else for (let value = from; value <= to; value += each) {
+      if (input.type === "range") input.value = value; else input.checked = value === 1;
+      measure();
+    }
+    restore();
+  }
+  update();
+  restore(); // what one control has done to another
+  update();
+  root.style.minHeight = `${Math.ceil(most)}px`;
+}
+
 // Every explorer defines update(): read the controls, draw, say it in words; and ends in start().
 function start() {
   let width = 0;
+  const near = new IntersectionObserver(entries => {
+    if (entries.some(entry => entry.isIntersecting)) { near.disconnect(); reserve(); }
+  }, { rootMargin: "1500px" });
   new ResizeObserver(() => {
     if (stage.clientWidth && stage.clientWidth !== width) {
       width = stage.clientWidth;
+      root.style.minHeight = "";
       update();
+      near.observe(root);
     }
   }).observe(stage);
   update();

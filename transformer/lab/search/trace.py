@@ -131,11 +131,12 @@ def trace_search(
         One trace per sentence. Under the given penalties :meth:`SearchTrace.best` equals the
         result of ``beam_search``.
     """
-    limit, eos_id = length_limits(model, source, max_length), model.config.eos_id
-    longest, device = int(limit.max()), source.device
+    limits, eos_id = length_limits(model, source, max_length), model.config.eos_id
+    longest, device = max(limits), source.device
+    limit = torch.tensor(limits, device=device)
     lengths = torch.arange(longest + 2, device=device)
     tables = [length_penalty(lengths, alpha, kind) for alpha, kind in penalties]
-    traces = [SearchTrace(beam_size, n) for n in limit.tolist()]
+    traces = [SearchTrace(beam_size, n) for n in limits]
     sentence = torch.arange(len(source), device=device)
     tokens = source.new_zeros(len(source), beam_size, 0)
     alive = torch.full((len(source), beam_size), -math.inf, device=device)

@@ -12,6 +12,9 @@ from transformer.recipes.record import read_record
 #: Measurements on a text of millions of pairs.
 RECORD = Path(__file__).parent / "scale.json"
 
+#: What residual connections in bfloat16 do to the loss of a small model.
+HALF_RESIDUAL = RECORD.with_name("half_residual.json")
+
 #: Operations per second in half precision, dense, from the manufacturers' data sheets.
 PEAK_FLOPS = {"A100": 312e12, "H100": 989e12}
 

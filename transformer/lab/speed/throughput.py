@@ -29,6 +29,7 @@ from transformer.training.trainer import Trainer
 #: Measurements that the speed page shows, one record per preset.
 MEASUREMENTS = Path(__file__).parent / "measurements"
 
+_PAIRS = 2_000_000
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -112,6 +113,21 @@ def matrix_rate(device: torch.device, precision: Precision = "fp32") -> float:
     return best
 
 
+def throughput_file(preset: Preset, folder: Path = MEASUREMENTS) -> Path:
+    """Return the file of a preset's record."""
+    return folder / f"{preset.name}-throughput.json"
+
+
+def record_throughput(preset: Preset, folder: Path = MEASUREMENTS) -> Path:
+    """Measure a preset on random tokens, and return the file of the record."""
+    # The time of a step depends on the lengths alone. As in a real text, so many pairs that batches
+    # of similar lengths have little padding.
+    batches = random_batches(preset, count=_PAIRS)
+    record = measure_throughput(preset, batches, "random tokens, 28 per sentence")
+    parts = asdict(measure_step_time(preset.model, batches, preset.training))
+    return write_record(throughput_file(preset, folder), record | dict(step_time=parts))
+
+
 def main() -> None:
     """Measure presets and write their records."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -119,11 +135,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=MEASUREMENTS, help="folder of the records")
     options = parser.parse_args()
     for preset in map(get_preset, options.presets):
-        batches = random_batches(preset)  # the time of a step depends on the lengths alone
-        record = measure_throughput(preset, batches, "random tokens, 28 per sentence")
-        parts = asdict(measure_step_time(preset.model, batches, preset.training))
-        path = options.output / f"{preset.name}-throughput.json"
-        print(write_record(path, record | dict(step_time=parts)))
+        print(record_throughput(preset, options.output))
 
 
 if __name__ == "__main__":

@@ -1,29 +1,41 @@
 """Train and record the translation runs of the results page that are missing.
 
     python -m transformer.lab.table_2.record                    best first, seed by seed
-    python -m transformer.lab.table_2.record --list             show the runs and their states
+    python -m transformer.lab.table_2.record --list             show the items and their states
     python -m transformer.lab.table_2.record multi30k-tiny --seeds 1 2
 
-A run that is recorded with the same recipe is skipped. Ctrl-C saves the run in progress and stops;
-the same command resumes it. ``timeout -s INT 25m`` in front of the command does so in time.
+On a GPU, the speed of the large presets comes first: it needs no text. Then come the runs whose
+text is on this machine, and last those that need a download; those that cannot have it are named.
+What is recorded with the same recipe is skipped. Ctrl-C saves the run in progress and stops; the
+same command resumes it. ``timeout -s INT 25m`` in front of the command does so in time.
 """
 
 import argparse
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 
+from transformer.data.corpora import load_corpus
+from transformer.data.corpora.catalogue import corpus_catalogue
 from transformer.lab.recording import same_recipe
+from transformer.lab.speed.throughput import record_throughput, throughput_file
 from transformer.lab.table_2.recorded import RUNS
 from transformer.model.files import write_atomically
+from transformer.recipes.cards import on_card, this_card
 from transformer.recipes.presets import Preset, get_preset
 from transformer.recipes.record import read_record
 from transformer.recipes.translation import TranslationRun
 from transformer.training.curve import read_curve
+
+#: Presets whose speed is measured first on a GPU.
+SPEED = ("mixture-base", "wmt14-base", "wmt14-big")
 
 #: Presets for a GPU: the published score on Multi30K and its rivals, other directions, more text.
 GPU = (
@@ -78,47 +90,136 @@ def record(preset: Preset, output: Path, data_dir: Path | None = None) -> bool:
     return True
 
 
-def gpu_works() -> bool:
-    """Whether PyTorch can compute on a GPU of this machine."""
+@dataclass(frozen=True)
+class Item:
+    """One thing to record."""
+
+    name: str
+    corpus: str | None  #: the text that it must download first; None if it needs nothing
+    state: Callable[[], str]
+    record: Callable[[], bool]  #: returns False if a signal stopped it
+
+
+def plan(
+    gpu: bool, presets: Sequence[str], seeds: Sequence[int], output: Path, data_dir: Path | None
+) -> list[Item]:
+    """List what to record, in order: what needs no text, no download, and a download.
+
+    Args:
+        gpu: whether a GPU can be used.
+        presets: of the runs; empty for all that suit this machine, and the speed of a GPU.
+        seeds: of the runs.
+        output: folder of the runs.
+        data_dir: folder of the user's own data files.
+
+    Raises:
+        ValueError: if a preset is unknown.
+    """
+    here = {entry.name for entry in corpus_catalogue(data_dir) if entry.at_hand}
+    items = [_speed(get_preset(name)) for name in (SPEED if gpu and not presets else ())]
+    runs = [
+        Item(
+            run_name(preset),
+            None if preset.corpus in here else preset.corpus,
+            partial(state, preset, output),
+            partial(record, preset, output, data_dir),
+        )
+        for preset in planned(presets or (GPU if gpu else CPU), seeds)
+    ]
+    return items + sorted(runs, key=lambda item: item.corpus is not None)
+
+
+def _speed(preset: Preset) -> Item:
+    card = this_card()
+    fitted = preset if card is None else on_card(preset, card)
+
+    def measure() -> bool:
+        print(record_throughput(fitted))
+        return True
+
+    def state() -> str:
+        path = throughput_file(preset)
+        return "recorded" if path.exists() and same_recipe(read_record(path), fitted) else "missing"
+
+    return Item(f"{preset.name}-throughput", None, state, measure)
+
+
+def gpu_problem() -> str | None:
+    """Say in one line why PyTorch cannot compute on a GPU of this machine; None if it can."""
     try:
-        return torch.cuda.is_available() and float(torch.ones(1, device="cuda").sum()) == 1
-    except RuntimeError:
-        return False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the error says the same
+            total = float(torch.ones(2, device="cuda").sum())
+    except (RuntimeError, AssertionError) as error:  # no driver, one too old, or a build for CPUs
+        return str(error).strip().partition("\n")[0] or type(error).__name__
+    return None if total == 2 else f"the sum of two ones is {total} there"
+
+
+def run_items(items: Sequence[Item], data_dir: Path | None, until: float) -> int:
+    """Record what is missing; return 1 if something failed or is left, 130 after a signal.
+
+    Args:
+        items: in order.
+        data_dir: folder of the user's own data files.
+        until: begin no item after this time, in seconds since the epoch.
+    """
+    unavailable: dict[str, str] = {}  # corpora, with the reason
+    skipped = []
+    for item in items:
+        if item.state() == "recorded":
+            continue
+        if time.time() > until:
+            return 1
+        try:
+            if item.corpus is not None and item.corpus not in unavailable:
+                try:
+                    load_corpus(item.corpus, data_dir)
+                except (ImportError, OSError) as error:
+                    unavailable[item.corpus] = str(error)
+            if item.corpus in unavailable:
+                skipped.append(f"{item.name}: skipped, {unavailable[item.corpus]}")
+                continue
+            if not item.record():
+                print(f"{item.name}: stopped and saved; the same command continues")
+                return 130
+        except (ValueError, OSError, RuntimeError) as error:  # the others may still work
+            reason = " ".join(str(error).split())[:300]
+            skipped.append(f"{item.name}: failed, {reason}")
+            print(skipped[-1], file=sys.stderr)
+    if skipped:
+        print("\n".join(["not recorded:", *skipped]), file=sys.stderr)
+    return int(bool(skipped))
 
 
 def main() -> int:
-    """Record what is missing; return 1 if something failed or is left."""
+    """Record what is missing; return 1 if something failed or is left, 2 without a usable GPU."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("presets", nargs="*", metavar="PRESET", help="default: all of this machine")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--data-dir", type=Path, help="folder of your own data files")
     parser.add_argument("--output", type=Path, default=Path("runs"), help="folder of the runs")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run later")
-    parser.add_argument("--list", action="store_true", help="show the runs and their states")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no item later")
+    parser.add_argument("--list", action="store_true", help="show the items and their states")
     parser.add_argument("--gpu", action="store_true", help="fail if no GPU can be used")
     options = parser.parse_args()
-    gpu, until = gpu_works(), time.time() + 60 * options.minutes
-    if options.gpu and not gpu:
-        parser.error("PyTorch can use no GPU on this machine")
+    problem, until = gpu_problem(), time.time() + 60 * options.minutes
+    if problem is not None:
+        print(f"PyTorch can use no GPU on this machine: {problem}", file=sys.stderr)
+        if options.gpu:
+            return 2
+        print("planning for a CPU", file=sys.stderr)
     try:
-        presets = planned(options.presets or (GPU if gpu else CPU), options.seeds)
+        items = plan(
+            problem is None, options.presets, options.seeds, options.output, options.data_dir
+        )
     except ValueError as error:
         parser.error(str(error))
-    failed = False
-    for preset in presets:
-        if options.list:
-            print(f"{run_name(preset):34} {state(preset, options.output)}")
-        elif not is_recorded(preset):
-            if time.time() > until:
-                return 1
-            try:
-                if not record(preset, options.output, options.data_dir):
-                    print(f"{run_name(preset)}: stopped and saved; the same command continues")
-                    return 130
-            except (ValueError, OSError) as error:  # the other runs may still work
-                print(f"{run_name(preset)}: {error}", file=sys.stderr)
-                failed = True
-    return int(failed)
+    if options.list:
+        for item in items:
+            text = f" (downloads {item.corpus})" if item.corpus else ""
+            print(f"{item.name:34} {item.state()}{text}")
+        return 0
+    return run_items(items, options.data_dir, until)
 
 
 if __name__ == "__main__":

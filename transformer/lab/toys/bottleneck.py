@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.lab.toys.toy import ToyTask, exact_match, train_toy
@@ -95,7 +96,7 @@ def learn(
 
 def shares_of(
     runs: Iterable[Mapping[str, Any]], reader: str, factor: float
-) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
+) -> Float[np.ndarray, "seeds steps lengths"]:
     """Return the recorded shares of a reader, of shape (seeds, steps, lengths)."""
     found = [run["shares"] for run in runs if (run["reader"], run["factor"]) == (reader, factor)]
     return np.array(found)

@@ -1,0 +1,167 @@
+"""Presets on the GPUs that people have: batch and precision that fit, and what a run takes there.
+
+Paper: section 5.2 (hardware and schedule)
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import torch
+
+from transformer.model.config import TransformerConfig
+from transformer.recipes.architectures import build_model
+from transformer.recipes.estimate import (
+    activation_bytes,
+    duration,
+    size,
+    training_bytes,
+    training_flops,
+)
+from transformer.recipes.presets import Preset
+from transformer.training.config import Precision
+
+#: Share of a card's memory that a run may plan with; the rest is fragments and CUDA's own.
+USABLE = 0.85
+#: Share of the rates in the data sheet that large products and long copies sustain.
+SUSTAINED = 0.55, 0.8
+#: How often a byte that is kept for the backward pass is moved, in all kernels of a step.
+MOVED = 6
+#: Bytes moved per parameter by gradients, Adam and the copy in half precision.
+MOVED_PER_PARAMETER = 32
+#: Seconds in which the host prepares and launches the kernels of a batch.
+HOST = 0.02
+#: Mean length of a sentence of WMT's text, in tokens.
+SENTENCE = 28
+#: Most batches per step before activations are recomputed; smaller batches keep a GPU idle.
+MOST_BATCHES = 8
+
+
+@dataclass(frozen=True)
+class Card:
+    """A GPU: its memory, its rates by the data sheet, and the price that an estimate assumes."""
+
+    title: str
+    memory: int  #: bytes
+    flops: float  #: operations per second of matrix products in half precision, without sparsity
+    bandwidth: float  #: bytes per second
+    dollars: float  #: per hour, rented; prices differ by a factor of two
+    precision: Precision = "bf16"
+
+
+CARDS = {
+    "t4": Card("T4", 15_800_000_000, 65e12, 320e9, 0.35, "fp16"),
+    "24gb": Card("24 GB card (RTX 3090)", 25_300_000_000, 71e12, 936e9, 0.35),
+    "a100": Card("A100 (40 GB)", 42_300_000_000, 312e12, 1555e9, 1.5),
+    "h100": Card("H100 (80 GB)", 85_000_000_000, 989e12, 3350e9, 2.75),
+    "h200": Card("H200 (141 GB)", 150_000_000_000, 989e12, 4800e9, 3.5),
+}
+
+
+def get_card(name: str) -> Card:
+    """Return a card by name; raise ValueError if there is none."""
+    if name not in CARDS:
+        raise ValueError(f"card must be one of {', '.join(CARDS)}, got {name!r}")
+    return CARDS[name]
+
+
+def this_card() -> Card | None:
+    """Return the GPU of this machine, with the rates of the known card most like it, if any."""
+    if not torch.cuda.is_available():
+        return None
+    found = torch.cuda.get_device_properties(0)
+    named = (card for name, card in CARDS.items() if re.search(rf"\b{name}\b", found.name, re.I))
+    smaller = [card for card in CARDS.values() if card.memory <= 1.1 * found.total_memory]
+    known = next(named, None) or (smaller or [CARDS["t4"]])[-1]
+    return replace(
+        known,
+        title=found.name,
+        memory=found.total_memory,
+        precision="bf16" if found.major >= 8 else "fp16",
+    )
+
+
+def on_card(preset: Preset, card: Card, fixed: Collection[str] = ()) -> Preset:
+    """Fit a preset in half precision to a card; others are small, and stay as they are.
+
+    The tokens per step stay those of the preset. They come in as few batches as the memory allows,
+    and activations are recomputed only where even small batches do not fit.
+
+    Args:
+        preset: the recipe.
+        card: where it will train.
+        fixed: fields that keep their values.
+    """
+    training = preset.training
+    if training.precision == "fp32" or not isinstance(preset.model, TransformerConfig):
+        return preset
+    if "precision" not in fixed:
+        training = replace(training, precision=card.precision)
+    tokens, parameters = training.batch_tokens * training.accumulate, _parameters(preset)
+    most = max(1, tokens // (training.max_length or 1))  # a batch holds the longest sentence
+    counts = [n for n in range(1, most + 1) if tokens % n == 0]
+    if "batch_tokens" in fixed or "accumulate" in fixed:
+        counts = [training.accumulate]
+    plain = training.checkpoint_activations
+    ways = [(n, plain) for n in counts if n <= max(MOST_BATCHES, counts[0])]
+    if "checkpoint_activations" not in fixed:
+        ways += [(n, True) for n in counts]
+    for count, recompute in ways:
+        choice = replace(
+            training,
+            batch_tokens=tokens // count,
+            accumulate=count,
+            checkpoint_activations=recompute,
+        )
+        needed = training_bytes(preset.model, choice, parameters)
+        if needed is not None and needed <= USABLE * card.memory:
+            break
+    return replace(preset, training=choice)
+
+
+def describe_card(preset: Preset, card: Card) -> list[str]:
+    """Describe in a few lines how a preset trains on a card, and estimate memory, hours and cost.
+
+    The time is that of the training steps alone, from the operations of the matrix products and
+    the bytes that the other kernels move.
+    """
+    training = preset.training
+    shown = [f"{training.batch_tokens:,} tokens x {training.accumulate}", training.precision]
+    shown += ["compiled"] * training.compile
+    shown += ["activations recomputed"] * training.checkpoint_activations
+    lines = [f"card: {card.title}, {size(card.memory)}; {', '.join(shown)}"]
+    needed = training_bytes(preset.model, training, _parameters(preset))
+    if needed is not None:
+        seconds = training.max_steps * step_seconds(preset, card)
+        dollars = seconds / 3600 * card.dollars
+        lines.append(
+            f"on this card: about {size(needed)} of its memory, {duration(seconds)} of training, "
+            f"${dollars:,.2f} at an assumed ${card.dollars:.2f} per hour; estimated from counts, "
+            "not measured"
+        )
+    return lines
+
+
+def step_seconds(preset: Preset, card: Card) -> float:
+    """Estimate the seconds of a training step of a Transformer on a card.
+
+    Raises:
+        TypeError: if the model is not a Transformer.
+    """
+    model, training = preset.model, preset.training
+    if not isinstance(model, TransformerConfig):
+        raise TypeError(f"model must be a Transformer's, got a {type(model).__name__}")
+    tokens = training.batch_tokens * training.accumulate
+    again = 4 / 3 if training.checkpoint_activations else 1
+    flops = again * training_flops(model, SENTENCE, SENTENCE) * tokens / SENTENCE
+    kept = replace(training, batch_tokens=tokens, checkpoint_activations=False)
+    moved = again * MOVED * activation_bytes(model, kept)
+    moved += MOVED_PER_PARAMETER * _parameters(preset)
+    products, copies = SUSTAINED
+    on_card = flops / (products * card.flops) + moved / (copies * card.bandwidth)
+    return max(on_card, HOST * training.accumulate)
+
+
+def _parameters(preset: Preset) -> int:
+    with torch.device("meta"):
+        return build_model(preset.model).num_parameters()
