@@ -15,7 +15,7 @@ from transformer.book.tables import Table
 
 #: A letter per exercise, in the chapter's order; easy, medium or hard.
 LEVELS = {
-    "01": "emm", "02": "ememh", "03": "emem", "04": "ehmeh", "05": "mmmhm", "06": "eemmm",
+    "01": "eem", "02": "ememh", "03": "emem", "04": "ehmeh", "05": "mmmhm", "06": "eemmm",
     "07": "eemh", "08": "emmhe", "09": "eemmm", "10": "eeemh", "11": "emhm", "12": "eemmm",
     "13": "emhmm", "14": "mhme", "15": "hmmm", "16": "ehmme", "17": "emem", "18": "mmmh",
     "19": "mhe", "20": "eeemh", "21": "eemmh", "22": "memh", "23": "meem", "24": "memh",
