@@ -197,7 +197,8 @@ def paired_bootstrap(
 
     Each draw takes the same sentences for all runs, and draws the runs of either system with
     replacement. The mean of k drawn runs varies too little by the factor sqrt((k - 1) / k), which
-    is corrected. A single run shows no variation, and none is included.
+    is corrected. A single run shows no variation, and none is included. With fewer than about ten
+    runs the interval is too narrow, because they show their own spread badly.
 
     Args:
         ours: counts of each run of a system, as for :func:`bootstrap`.

@@ -107,6 +107,8 @@ def test_rank_correlation():
     assert math.isnan(spearman([1, 1], [1, 2]))
     long = list(range(20))
     assert spearman_chance(long, long) == pytest.approx(1 / 2001)
+    assert spearman_chance([1, 2, 3], [4, 5, 6]) == pytest.approx(2 / 6)
+    assert spearman_chance([1, 2, 3, 4], [1, 2, 4, 3]) == pytest.approx(8 / 24)
     low, high = spearman_interval(long, [i + 8 * (i % 2) for i in long])
     assert 0.5 < low < spearman(long, [i + 8 * (i % 2) for i in long]) < high < 1
     with pytest.raises(ValueError):

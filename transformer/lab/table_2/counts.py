@@ -26,7 +26,7 @@ from transformer.lab.table_2.recorded import RUNS
 from transformer.model.files import write_atomically
 from transformer.recipes.record import read_record, read_translations
 
-#: Counts, a row per sentence, by test split and metric, such as "test BLEU" and "test chrF2".
+# Counts, a row per sentence, by test split and metric, such as "test BLEU" and "test chrF2".
 Counts = dict[str, np.ndarray]
 
 #: The score that is computed from the counts of a metric.

@@ -45,7 +45,7 @@ class Difference:
 def difference(
     one: Group, other: Group, where: tuple[str, str], folder: Path | str = RUNS
 ) -> Difference | None:
-    """Compare two groups on the same sentences, over sentences and seeds.
+    """Compare two groups on the same sentences, over sentences and, where there are several, seeds.
 
     Args:
         one: the group whose score is the first.
@@ -101,7 +101,8 @@ def versus_group(
     if found.low <= 0 <= found.high:
         return f"{facts}. The difference could be due to chance."
     ahead = one.name if found.mean > 0 else other.name
-    return f"{facts}. {ahead} is ahead."
+    few = min(len(mine.values), len(theirs.values)) == 1
+    return f"{facts}. {ahead} is ahead{' on these sentences' * few}."
 
 
 def rivals(groups: Iterable[Group]) -> list[tuple[Group, Group]]:

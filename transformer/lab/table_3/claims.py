@@ -97,9 +97,10 @@ def verdict(values: Values, metric: Metric, conclusion: Conclusion) -> Verdict:
 
     A pair of rows supports the conclusion if its :func:`paired_interval` is above zero, and
     contradicts it if the interval is below zero. The level is 1 - 0.05 / (number of pairs): where
-    no row differs from another, at most 5 % of all studies find anything but "cannot tell". The
-    verdict is "holds" if all pairs support the conclusion, "does not hold" if all contradict it,
-    and "holds in part" if some support it.
+    no row differs from another and gains are normally distributed, at most 5 % of all studies find
+    anything but "cannot tell" for one conclusion by one metric. The verdict is "holds" if all pairs
+    support the conclusion, "does not hold" if all contradict it, and "holds in part" if some
+    support it.
 
     The paper trained each row once: its differences are taken as they are.
 

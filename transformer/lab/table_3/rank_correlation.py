@@ -1,6 +1,7 @@
 """Spearman's rank correlation, its interval, and the chance of a correlation as strong."""
 
 from collections.abc import Sequence
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,15 @@ def spearman_interval(
 
 
 def spearman_chance(x: Numbers, y: Numbers, samples: int = 2000, seed: int = 0) -> float:
-    """Return the p-value: how often a random order correlates as strongly in either direction."""
-    strength, random = abs(spearman(x, y)) - 1e-12, np.random.default_rng(seed)
+    """Return the p-value: how often a random order correlates as strongly in either direction.
+
+    Up to seven numbers, all orders are tried; of more, so many ``samples`` are drawn.
+    """
+    strength = abs(spearman(x, y)) - 1e-12
+    if len(x) <= 7:
+        every = np.array(list(permutations(np.asarray(x))))
+        return float((np.abs(_correlation(every, np.asarray(y))) >= strength).mean())
+    random = np.random.default_rng(seed)
     orders = np.stack([random.permutation(np.asarray(x)) for _ in range(samples)])
     found = np.abs(_correlation(orders, np.asarray(y)))
     return (1 + int((found >= strength).sum())) / (samples + 1)

@@ -22,7 +22,7 @@ from transformer.training.schedule import learning_rate
 
 RECORD = Path(__file__).parent / "bottleneck.json"
 
-#: Two to nine of twelve symbols, to be written backwards.
+# Two to nine of twelve symbols, to be written backwards.
 TASK = ToyTask(lambda symbols: symbols[::-1], shortest=2, longest=9)
 
 LENGTHS = tuple(range(TASK.shortest, TASK.longest + 1))
@@ -67,7 +67,7 @@ def learn(
     steps: Sequence[int] = STEPS,
     size: int = 200,
 ) -> tuple[RecurrentTranslator, list[list[float]]]:
-    """Train a translator and measure it on the way.
+    """Train a translator and measure it on the way. Adam starts afresh after each measurement.
 
     Args:
         reader: how it reads the source.
