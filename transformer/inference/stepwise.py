@@ -107,7 +107,7 @@ class BatchRows:
         self._ended = [False] * len(rows)
         return torch.tensor(rows, dtype=torch.long)
 
-    def send(self, rows: list[int] | Tensor) -> Int[Tensor, " rows"]:
+    def send(self, rows: list[int] | Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
         """Copy row numbers to the device."""
         return torch.as_tensor(rows, dtype=torch.long).to(self.device, non_blocking=True)
 

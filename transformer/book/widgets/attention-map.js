@@ -24,7 +24,7 @@ const channels = name => {
 // Black or white, whichever is easier to read on a colour.
 const legible = colour => {
   const parts = colour.map(c => (c /= 255) <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4);
-  return .2126 * parts[0] + .7152 * parts[1] + .0722 * parts[2] > .179 ? "#000" : "#fff";
+  return .2126 * parts[0] + .7152 * parts[1] + .0722 * parts[2] > .179 ? "black" : "white";
 };
 
 // The labels of the queries as wide as they are, the cells as wide as there is room, at most 72.
