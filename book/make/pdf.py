@@ -155,7 +155,7 @@ def pdf(
     html: Annotated[Path, typer.Argument(help="folder of the built book")],
     output: Annotated[Path, typer.Argument(help="the file to write")],
     only: Annotated[
-        list[str] | None, typer.Option(help="a page, such as notebooks/05_masks; repeat for more")
+        list[str] | None, typer.Option(help="a page, such as notebooks/06_masks; repeat for more")
     ] = None,
 ) -> None:
     """Print the built book into one PDF."""

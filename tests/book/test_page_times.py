@@ -29,7 +29,7 @@ def test_prose_counts_more_than_code_and_folded_cells_not_at_all():
 
 def test_the_line_follows_the_first_title_except_in_the_api_reference(tmp_path):
     (tmp_path / "book").mkdir()
-    (tmp_path / "book" / "run_times.json").write_text(json.dumps({"05_masks": 20}))
+    (tmp_path / "book" / "run_times.json").write_text(json.dumps({"06_masks": 20}))
 
     def body(name, doctree):
         context = {"body": "<h1>Why so?</h1>\n<h1>Other</h1>"}
@@ -39,7 +39,7 @@ def test_the_line_follows_the_first_title_except_in_the_api_reference(tmp_path):
     long = nodes.paragraph(text="word " * 590)
     line = '<h1>Why so?</h1>\n<p class="page-times">3 minutes to read{}.</p>\n<h1>Other</h1>'
     assert body("book/claims", page(long)) == line.format("")
-    timed = body("notebooks/05_masks", page(long))
+    timed = body("notebooks/06_masks", page(long))
     assert timed == line.format(", about 20 seconds to run on one CPU core")
     for doctree in (None, page(), page(long.deepcopy(), addnodes.desc())):
         assert "page-times" not in body("book/api/model", doctree)

@@ -1,12 +1,23 @@
 """The pictures that chapters open with: whole, legible on a phone, and true to what they say."""
 
+import inspect
+import pkgutil
 import re
+from importlib import import_module
 
 import pytest
 
-from transformer.book.pictures import one_vector, three_paths
+from transformer.book import pictures
+from transformer.book.pictures.why_attend import three_paths
 
-PICTURES = {"three paths": three_paths, "one vector": one_vector}
+MODULES = [import_module(each.name)
+           for each in pkgutil.iter_modules(pictures.__path__, f"{pictures.__name__}.")]  # fmt: skip
+PICTURES = {
+    name: make
+    for module in MODULES
+    for name, make in inspect.getmembers(module, inspect.isfunction)
+    if make.__module__ == module.__name__ and not name.startswith("_")
+}
 
 
 def words(svg):

@@ -66,7 +66,7 @@ def test_links_lead_through_the_file_or_to_the_public_book(pdf):
     assert addresses and not any(
         "127.0.0.1" in address or "file:" in address for address in addresses
     )
-    to_itself = [address for address in addresses if "notebooks/05_masks.html" in address]
+    to_itself = [address for address in addresses if "notebooks/06_masks.html" in address]
     assert all(PAGES and address.startswith(PAGES) for address in to_itself)
     assert bool(to_itself) == (PAGES is not None)
     inside = [

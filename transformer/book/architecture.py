@@ -78,12 +78,12 @@ POSITIONS = (MODEL + "positional.SinusoidalPositionalEncoding", "SinusoidalPosit
 # In the order in which data flows, which is the order of the Tab key.
 BOXES = (
     Box(LEFT, 690, "embedding", "Input embedding", *EMBEDDING),
-    Box(LEFT, 542, "attention", "Multi-head\nattention", "06_heads", *ATTENTION, use=1),
+    Box(LEFT, 542, "attention", "Multi-head\nattention", "05_heads", *ATTENTION, use=1),
     Box(LEFT, 488, *NORM),
     Box(LEFT, 421, *FEED_FORWARD),
     Box(LEFT, 367, *NORM),
     Box(RIGHT, 690, "embedding", "Output embedding", *EMBEDDING),
-    Box(RIGHT, 542, "attention", "Masked multi-head\nattention", "05_masks", *ATTENTION, use=2),
+    Box(RIGHT, 542, "attention", "Masked multi-head\nattention", "06_masks", *ATTENTION, use=2),
     Box(RIGHT, 488, *NORM),
     Box(RIGHT, 404, "attention", "Multi-head\nattention", "02_attention", *ATTENTION, use=3),
     Box(RIGHT, 350, *NORM),
@@ -151,8 +151,8 @@ PLACES = {
     "02": "attention, in both stacks",
     "03": "attention, in both stacks",
     "04": "attention, in both stacks",
-    "05": "masked self-attention",
-    "06": "multi-head attention",
+    "05": "multi-head attention",
+    "06": "masked self-attention",
     "07": "positional encoding",
     "08": "the feed-forward networks",
     "09": "residual connections and layer norms",
@@ -244,7 +244,7 @@ def you_are_here(chapter: str) -> str:
 
 def _is_subject(box: Box, chapter: str) -> bool:
     """Whether a chapter is about a box."""
-    if chapter in ("01", "02", "03", "04", "06"):
+    if chapter in ("01", "02", "03", "04", "05"):
         return box.kind == "attention"
     return box.chapter.startswith(chapter)
 

@@ -15,11 +15,31 @@ from transformer.book.tables import Table
 
 #: A letter per exercise, in the chapter's order; easy, medium or hard.
 LEVELS = {
-    "01": "eem", "02": "ememh", "03": "emem", "04": "ehmeh", "05": "mmmhm", "06": "eemmm",
-    "07": "eemh", "08": "emmhe", "09": "eemmm", "10": "eeemh", "11": "emhm", "12": "eemmm",
-    "13": "emhmm", "14": "mhme", "15": "hmmm", "16": "ehmme", "17": "emem", "18": "mmmh",
-    "19": "mhe", "20": "eeemh", "21": "eemmh", "22": "memh", "23": "meem", "24": "memh",
-}  # fmt: skip
+    "01": "eem",
+    "02": "ememh",
+    "03": "emem",
+    "04": "ehmeh",
+    "05": "eemmm",
+    "06": "mmmhm",
+    "07": "eemh",
+    "08": "emmhe",
+    "09": "eemmm",
+    "10": "eeemh",
+    "11": "emhm",
+    "12": "eemmm",
+    "13": "emhmm",
+    "14": "mhme",
+    "15": "hmmm",
+    "16": "ehmme",
+    "17": "emem",
+    "18": "mmmh",
+    "19": "mhe",
+    "20": "eeemh",
+    "21": "eemmh",
+    "22": "memh",
+    "23": "meem",
+    "24": "memh",
+}
 _OF_LETTER = {"e": "easy", "m": "medium", "h": "hard"}
 
 _HEAD = re.compile(r"^\*\*(\d+)\. (.+?)\*\*(.*?)(?=^\*\*\d+\. |\Z)", re.M | re.S)

@@ -47,7 +47,7 @@ const LiveBroken = (() => {
         "position. While the model writes, the newest position has nothing after it. Only " +
         "the earlier positions change: they now see what comes after them, for which they " +
         "were not trained.",
-      chapter: 5,
+      chapter: 6,
     },
     scale: {
       name: "The division by √dₖ",

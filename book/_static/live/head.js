@@ -260,7 +260,7 @@
           "softmax: ",
           code("model/attention", "masked_softmax"),
           ", ",
-          chapter(state.a === "decoder" ? 5 : 2),
+          chapter(state.a === "decoder" ? 6 : 2),
         ),
         el(
           "li",

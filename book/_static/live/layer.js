@@ -198,8 +198,8 @@
       ),
       sources(
         code("model/attention", "MultiHeadAttention"),
-        chapter(6),
-        state.a === "decoder" ? chapter(5) : chapter(20),
+        chapter(5),
+        state.a === "decoder" ? chapter(6) : chapter(20),
       ),
     );
   }

@@ -156,7 +156,7 @@
               "h4",
               {},
               `${layer + 1} `,
-              chapter(module === "decoder" && part === "self_attention" ? 5 : number_, text),
+              chapter(module === "decoder" && part === "self_attention" ? 6 : number_, text),
             ),
             line("adds", vector(`${full}.sublayer`)),
             line("sum", vector(`${full}.sum`)),

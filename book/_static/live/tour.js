@@ -75,7 +75,7 @@ const LiveTour = {
         "All heads of a layer read the same vectors, with other matrices. One weighted mean " +
         "could not serve several purposes at a time; four can.",
       task: "Mute a head and see whether the translation changes.",
-      chapters: [6],
+      chapters: [5],
     },
     {
       state: { z: "layer", a: "decoder", l: 1, t: 7 },
@@ -84,7 +84,7 @@ const LiveTour = {
         "In the decoder’s self-attention the upper right is empty: a position may not look " +
         "at later ones. In training the later tokens are the answer.",
       task: "Compare the triangle with the encoder’s squares, under “Attention”.",
-      chapters: [5],
+      chapters: [6],
     },
     {
       state: { z: "sentence", l: 2, h: 2, t: 11 },

@@ -1,4 +1,4 @@
-"""Pictures of mechanisms that a chapter opens with, drawn without any data.
+"""Pictures of chapter 1: three paths between two words, and one vector for a sentence.
 
 Each function returns a :class:`~transformer.book.drawing.Picture`; a chapter shows it in one line.
 """

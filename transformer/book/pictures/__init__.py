@@ -1,0 +1,1 @@
+"""Pictures of mechanisms, drawn without any data: one module per chapter."""
