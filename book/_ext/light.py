@@ -9,7 +9,7 @@ import hashlib
 import posixpath
 import re
 import shutil
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -99,7 +99,7 @@ _SHEET = re.compile(
 _ADDRESS = re.compile(
     r"""@import\s+(?:url\()?["']([^"']+)["']\)?\s*;|url\((["']?)(?!data:|\#|https?:)([^"')]+)\2\)"""
 )
-BUNDLE = "book.css"
+BUNDLE = "book.css"  #: what all pages load
 
 
 def bundled(static: Path, name: str) -> str:
@@ -117,19 +117,20 @@ def bundled(static: Path, name: str) -> str:
     return _ADDRESS.sub(moved, (static / name).read_text(encoding="utf-8"))
 
 
-def with_bundle(page: str, names: Container[str], version: str) -> str:
+def with_bundle(page: str, names: Container[str], bundle: str, version: str) -> str:
     """Return a page that loads one sheet in place of those in it.
 
     Args:
         page: its markup.
         names: the sheets in the bundle.
+        bundle: file name of the bundle.
         version: of the bundle; a browser keeps it until this changes.
     """
     places = [link for link in _SHEET.finditer(page) if link[2] in names]
     for place in reversed(places):
         new = ""
         if place is places[0]:
-            new = f'<link rel="stylesheet" href="{place[1]}_static/{BUNDLE}?v={version}">\n'
+            new = f'<link rel="stylesheet" href="{place[1]}_static/{bundle}?v={version}">\n'
         page = page[: place.start()] + new + page[place.end() :]
     return page
 
@@ -173,11 +174,23 @@ def _lighten(app: Sphinx, error: Exception | None) -> None:
     loaded = [dict.fromkeys(link[2] for link in _SHEET.finditer(text)) for text in pages.values()]
     loaded = [sheets for sheets in loaded if sheets]  # without those that only lead elsewhere
     shared = [name for name in loaded[0] if all(name in sheets for sheets in loaded)]
-    bundle = "\n".join(bundled(static, name) for name in shared)
-    (static / BUNDLE).write_text(bundle, encoding="utf-8")
-    version = hashlib.sha256(bundle.encode()).hexdigest()[:8]
+    shared_bundle = _write_bundle(static, shared, BUNDLE)
+    own_bundles = {}
     for path, text in pages.items():
-        path.write_text(with_bundle(text, shared, version), encoding="utf-8")
+        text = with_bundle(text, shared, *shared_bundle)
+        more = tuple(dict.fromkeys(link[2] for link in _SHEET.finditer(text) if link[2] != BUNDLE))
+        if len(more) > 1:
+            if more not in own_bundles:
+                own_bundles[more] = _write_bundle(static, more, f"book-{len(own_bundles)}.css")
+            text = with_bundle(text, more, *own_bundles[more])
+        path.write_text(text, encoding="utf-8")
+
+
+def _write_bundle(static: Path, names: Iterable[str], bundle: str) -> tuple[str, str]:
+    """Write style sheets into one; return its file name and its version."""
+    style = "\n".join(bundled(static, name) for name in names)
+    (static / bundle).write_text(style, encoding="utf-8")
+    return bundle, hashlib.sha256(style.encode()).hexdigest()[:8]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

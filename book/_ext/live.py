@@ -20,7 +20,7 @@ PAGE, START = "book/live", "book/intro"
 LEVELS = ("sentence", "stack", "layer", "head", "output")
 SENTENCE = "The animal didn't cross the street because it was too tired."
 SCRIPTS = ("engine", "session", "parts", *LEVELS, "broken", "tour", "live")
-#: Chapters with an input box: what it shows, and the state of the live page.
+#: Chapters with an input box: what it is for, and the state of the live page that it shows.
 CHAPTERS = {
     "notebooks/02_attention": (
         "See queries meet keys in your own sentence",
@@ -121,19 +121,22 @@ def recorded_run() -> str:
     )
 
 
-def ask(address: str, label: str, state: dict[str, object]) -> str:
-    """Write an input box that leads to the live page.
+def ask(address: str, label: str, state: dict[str, object] | None = None) -> str:
+    """Write an input box for the reader's sentence.
 
     Args:
         address: of the live page.
         label: what the box is for.
-        state: what the page shows, by the names of its address.
+        state: what a frame below the box shows, by the names of the live page's address; without
+            it, the box leads to the live page.
     """
-    rest = urlencode(state | {"run": 1})
-    start = f"location.href = '{address}#' + new URLSearchParams({{s: this.elements.s.value}})"
+    if state is None:
+        start = f"location.href = '{address}#' + new URLSearchParams({{s: this.elements.s.value}})"
+        shown = f"onsubmit=\"{start} + '&run=1'; return false\""
+    else:
+        shown = f'data-state="{escape(urlencode(state))}"'
     return (
-        f'<form class="live-hero" action="{address}" '
-        f"onsubmit=\"{start} + '&{rest}'; return false\">"
+        f'<form class="live-hero" action="{address}" {shown}>'
         f'<label for="live-text">{label}:</label><div class="live-row">'
         '<input id="live-text" name="s" type="text" maxlength="1000" autocomplete="off" '
         f'spellcheck="false" value="{escape(SENTENCE)}">'
@@ -151,7 +154,7 @@ def fill(text: str) -> str:
     version = payload().header["checksum"]
     attributes = f'data-version="{version}" data-bytes="{size()}"'
     text = text.replace(_RECORDED, recorded_run()).replace(_ATTRIBUTES, attributes)
-    box = ask("live.html", "Type an English sentence and watch a Transformer translate it", {})
+    box = ask("live.html", "Type an English sentence and watch a Transformer translate it")
     return text.replace(_ASK, box).replace(_MEGABYTES, _megabytes())
 
 
@@ -172,6 +175,8 @@ def _on_document(app: Sphinx, document: nodes.document) -> None:
 def _on_page(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
     if page in (PAGE, START, *CHAPTERS):
         app.add_css_file("live/ask.css")
+    if page in CHAPTERS:
+        app.add_js_file("live/ask.js", loading_method="defer")
     if page == PAGE:
         app.add_css_file("live/live.css")
         for name in SCRIPTS:

@@ -46,10 +46,10 @@ def test_another_architecture_is_refused(tmp_path):
 
 def test_the_recorded_run_shows_all_tokens_and_the_large_weights():
     cross = np.zeros((1, 2, 2, 3))
-    cross[0, :, 0, 1], cross[0, :, 1, 2], cross[0, 0, 1, 0] = 1, 0.5, 0.1
+    cross[0, :, 0, 1], cross[0, :, 1, 2], cross[0, :, 1, 1], cross[0, 0, 1, 0] = 1, 0.5, 0.15, 0.1
     found = SimpleNamespace(
         cross=cross, source_tokens=["▁A", "▁<", "b"], predicted_tokens=["▁Z", "y"]
     )
     picture = live.draw(found)
     assert re.findall(r">([^<]+)</text>", picture)[2:] == ["A", "&lt;", "b", "Z", "y"]
-    assert picture.count("<path") == 2
+    assert picture.count("<path") == 3  # the last has a mean of 0.05

@@ -84,7 +84,7 @@ def test_one_sheet_takes_the_place_of_those_that_all_pages_load(tmp_path):
     names = ["styles/a.css", "b.css"]
     own = '<link rel="stylesheet" href="../_static/own.css" />'
     links = "".join(f'<link rel="stylesheet" href="../_static/{n}?v=1" />\n' for n in names)
-    found = with_bundle(f"<head>{links}{own}</head>", names, "2")
+    found = with_bundle(f"<head>{links}{own}</head>", names, "book.css", "2")
     assert found == f'<head><link rel="stylesheet" href="../_static/book.css?v=2">\n{own}</head>'
 
 

@@ -10,8 +10,8 @@ import pytest
 from transformer.book import pictures
 from transformer.book.pictures.why_attend import three_paths
 
-MODULES = [import_module(each.name)
-           for each in pkgutil.iter_modules(pictures.__path__, f"{pictures.__name__}.")]  # fmt: skip
+FOLDER = pkgutil.iter_modules(pictures.__path__, f"{pictures.__name__}.")
+MODULES = [import_module(each.name) for each in FOLDER]
 PICTURES = {
     name: make
     for module in MODULES

@@ -1,6 +1,7 @@
 """What a reader does on the live page, from a folder and from a server, on a desk and a phone."""
 
 import re
+from urllib.parse import parse_qs, urlparse
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -275,3 +276,51 @@ def test_the_start_page_leads_to_it(visit, start):
     page.wait_for_url("**/live.html*")
     translated(page, "Wo ist der Bahnhof?")
     assert found.errors == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_chapter_shows_the_view_of_its_subject(visit, start, width):
+    """In a frame as high as the view, in the theme of the chapter; the address stays."""
+    found = visit(width)
+    page = found.page
+    found.open(f"{start}notebooks/20_heads_learned.html")
+    box = page.locator(".live-hero")
+    assert not any("weights-" in url for url in found.requests)
+    box.get_by_role("button", name="Translate").click()
+    page.wait_for_function("frames.length === 1")
+    frame = page.frames[1]
+    done(frame)
+    assert german(frame) == GERMAN
+    assert frame.locator(".live-maps figure, .live-maps > *").count() == 4
+    assert not frame.locator(".live-ask, .bd-header, .live-tour").first.is_visible()
+    scrolls = "({ scrollHeight, clientHeight }) => scrollHeight - clientHeight"
+    page.wait_for_function(
+        "document.querySelector('.live-hero iframe').clientHeight > 400", timeout=WAIT
+    )
+    assert frame.locator("html").evaluate(scrolls) <= 1
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    frame.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+
+    box.locator("input").fill("Where is the train station?")
+    page.keyboard.press("Enter")
+    translated(frame, "Wo ist der Bahnhof?")
+    assert "Where" in box.get_by_role("link").get_attribute("href")
+    assert page.url.endswith("20_heads_learned.html")
+    assert found.errors == []
+
+
+def test_the_boxes_of_all_chapters_lead_to_views_that_exist(visit, address, html):
+    pages = [p for p in (html / "notebooks").glob("*.html") if "live-hero" in p.read_text()]
+    assert pages
+    for each in pages:
+        found = visit()
+        found.open(f"{address}notebooks/{each.name}")
+        state = found.page.locator(".live-hero").get_attribute("data-state")
+        found.open(f"{address}{PAGE}?embed#{state}&s=Hello.&run=1")
+        done(found.page)
+        assert found.page.locator(".live-view").inner_text().strip()
+        # The page keeps what it knows of a state in its address.
+        kept = parse_qs(urlparse(found.page.url).fragment)
+        assert kept.items() >= parse_qs(state).items()
+        found.page.close()
+        assert found.errors == []

@@ -68,7 +68,7 @@ class AttentionMap(Explorer):
         pairs = []
         for query, row in zip(self.queries, self.weights[0], strict=True):
             even = row.max() - row.min() < 1e-3
-            pairs.append(f"{query} to {'all alike' if even else self.keys[row.argmax()]}")
+            pairs.append(f"{query} to {'all equally' if even else self.keys[row.argmax()]}")
         return f"Attention map. Largest weight of each query: {', '.join(pairs)}."
 
     def draw(self, figure: Figure) -> None:

@@ -510,6 +510,7 @@
   });
   window.addEventListener("hashchange", () => {
     state = checked(LiveState.read(location.hash));
+    input.value = state.s;
     compute();
     render();
   });
@@ -537,6 +538,18 @@
       h: within(read.h, -1, 3),
       stop: STOPS[read.stop] ? read.stop : -1,
     };
+  }
+
+  // In a frame of a chapter (ask.js): only the view, in the chapter's theme, as high as it is.
+  if (new URLSearchParams(location.search).has("embed")) {
+    document.documentElement.classList.add("live-embedded");
+    document.head.append(el("base", { target: "_top" }));
+    new ResizeObserver(() => {
+      parent.postMessage({ height: Math.ceil(root.getBoundingClientRect().height) }, "*");
+    }).observe(root);
+    window.addEventListener("message", ({ source, data }) => {
+      if (source === parent && data.theme) document.documentElement.dataset.theme = data.theme;
+    });
   }
 
   state = checked(state);

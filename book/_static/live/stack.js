@@ -20,7 +20,7 @@
   } = LiveParts;
 
   const SUBLAYERS = {
-    self_attention: ["self-attention", 6],
+    self_attention: ["self-attention", 5],
     cross_attention: ["cross-attention", 2],
     feed_forward: ["feed-forward", 8],
   };

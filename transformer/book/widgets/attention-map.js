@@ -17,13 +17,11 @@ const table = make("table", { role: "grid", "aria-label": data.title },
 const frame = make("div", { class: "map" }, table);
 stage.append(frame);
 
-const channels = name => {
-  const text = getComputedStyle(root).getPropertyValue(name).trim();
-  return [1, 3, 5].map(i => parseInt(text.slice(i, i + 2), 16));
-};
-// Black or white, whichever is easier to read on a colour.
-const legible = colour => {
-  const parts = colour.map(c => (c /= 255) <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4);
+// Black or white, whichever is easier to read on the background.
+const legible = cell => {
+  const colour = getComputedStyle(cell).backgroundColor; // "color(srgb 0 0.5 1)" or "rgb(0, 128, 255)"
+  const parts = colour.match(/[\d.]+/g).map(c => colour.startsWith("rgb") ? c / 255 : +c)
+    .map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4);
   return .2126 * parts[0] + .7152 * parts[1] + .0722 * parts[2] > .179 ? "black" : "white";
 };
 
@@ -46,14 +44,12 @@ function fit() {
 }
 
 function paint() {
-  const from = channels("--ground"), to = channels("--key");
   cells.forEach((line, t) => line.forEach((cell, s) => {
-    const share = .05 + .95 * weight(t, s);
-    const colour = to.map((part, i) => Math.round(share * part + (1 - share) * from[i]));
-    cell.style.background = `rgb(${colour})`;
-    cell.style.color = legible(colour);
+    const share = 5 + 95 * weight(t, s);
+    cell.style.background = `color-mix(in srgb, var(--key) ${share}%, var(--ground))`;
     cell.textContent = weight(t, s).toFixed(2);
   }));
+  for (const cell of cells.flat()) cell.style.color = legible(cell);
 }
 
 function mark() {
@@ -66,10 +62,10 @@ function mark() {
   heads.forEach((head, s) => { head.className = s === column ? "lit" : ""; });
   const order = [...Array(S).keys()].sort((a, b) => weight(row, b) - weight(row, a));
   const even = weight(row, order[0]) - weight(row, order[S - 1]) < 1e-3 && S > 1;
-  const most = even ? "all alike" : order.slice(0, 3)
+  const most = even ? "all keys" : order.slice(0, 3)
     .filter((s, i) => i === 0 || weight(row, s) >= .05)
     .map(s => `${data.keys[s]} ${fixed(weight(row, s))}`).join(", ");
-  const text = `Query \u201c${data.queries[row]}\u201d looks ${even ? "at" : "most at"} ${most}.`;
+  const text = `Query \u201c${data.queries[row]}\u201d looks ${even ? "equally" : "most"} at ${most}.`;
   // A screen reader reads the cell itself.
   const here = column < 0 ? "" : ` Here: ${data.keys[column]} ${fixed(weight(row, column))}.`;
   spoken.replaceChildren(text, make("span", { "aria-hidden": "true" }, here));
