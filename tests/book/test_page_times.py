@@ -38,7 +38,7 @@ def test_the_line_follows_the_first_title_except_in_the_api_reference(tmp_path):
 
     long = nodes.paragraph(text="word " * 590)
     line = '<h1>Why so?</h1>\n<p class="page-times">3 minutes to read{}.</p>\n<h1>Other</h1>'
-    assert body("book/claims", page(long)) == line.format("")
+    assert body("book/paper", page(long)) == line.format("")
     timed = body("notebooks/06_masks", page(long))
     assert timed == line.format(", about 20 seconds to run on one CPU core")
     for doctree in (None, page(), page(long.deepcopy(), addnodes.desc())):

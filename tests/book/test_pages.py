@@ -107,7 +107,7 @@ def test_rows_carry_what_they_are_chosen_by():
         return f'<table class="cards table">{thead}<tbody>{body}</tbody></table>'
 
     rows = [("a", "holds", "2"), ("", "", "11"), ("b", "&lt; half", "2")]
-    made = filtered(PLACE + table(*rows), "book/claims", {"2": "2 What is attention?"})
+    made = filtered(PLACE + table(*rows), "book/paper", {"2": "2 What is attention?"})
     found = re.findall("<tr (.*?)>", made)
     first = 'data-verdict="holds" data-chapter="2|11"'
     last = 'data-verdict="&lt; half" data-chapter="2"'

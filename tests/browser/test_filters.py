@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-CLAIMS, EXERCISES, RESULTS = (f"book/{name}.html" for name in ("claims", "exercises", "results"))
+CLAIMS, EXERCISES, RESULTS = (f"book/{name}.html" for name in ("paper", "exercises", "results"))
 
 
 def rows(page):

@@ -272,7 +272,7 @@ def test_the_contents_follow_the_reader(visit, address):
     )
 
 
-@pytest.mark.parametrize("page", ["notebooks/04_scaling.html", "book/claims.html"])
+@pytest.mark.parametrize("page", ["notebooks/04_scaling.html", "book/paper.html"])
 def test_a_page_prints_the_same_in_both_themes(visit, address, page):
     """Light, whatever is on the screen: the ink of every sheet is equal."""
     printed = []

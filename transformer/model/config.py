@@ -40,7 +40,7 @@ class TransformerConfig:
     """Sizes and options of a :class:`~transformer.model.transformer.Transformer`.
 
     The defaults are the paper's base model. Where the paper is silent they follow the code that
-    produced its results; the book lists each such choice among its departures.
+    produced its results; the annotated paper in the book lists each such choice.
 
     Args:
         vocab_size: number of tokens V, source and target together.

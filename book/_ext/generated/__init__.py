@@ -12,19 +12,24 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from generated import api, cards, claims, exercises, measured, paper_index, results
+from generated import api, cards, claims, exercises, measured, places, results
 
 ROOT = Path(__file__).resolve().parents[3]
 _LAB, _CHAPTERS = "transformer/lab", "notebooks/[0-9]*.ipynb"
 
+
+def _paper() -> dict[str, str]:
+    """Make the texts of the annotated paper: claims, code, and what each alternative costs."""
+    code = {f"code-{key}": text for key, text in places.code(ROOT).items()}
+    return measured.alternatives() | claims.texts(ROOT) | code
+
+
 #: For each page the function that makes its texts by name, and the files that these come from.
 PAGES: Mapping[str, tuple[Callable[[], Mapping[str, str]], tuple[str, ...]]] = {
-    "book/claims": (partial(claims.texts, ROOT), ("book/claims.yml", _CHAPTERS)),
-    "book/departures": (measured.departures, (f"{_LAB}/recipe/*.json",)),
     "book/exercises": (partial(exercises.texts, ROOT), ("_toc.yml", _CHAPTERS)),
-    "book/paper_index": (
-        partial(paper_index.texts, ROOT),
-        ("book/paper.yml", _CHAPTERS, "transformer/**/*.py"),
+    "book/paper": (
+        _paper,
+        ("book/*.yml", _CHAPTERS, f"{_LAB}/recipe/*.json", "transformer/**/*.py"),
     ),
     "book/results": (
         results.texts,
@@ -45,7 +50,7 @@ def fill(page: str, text: str) -> str:
     """Fill in the placeholders of a page.
 
     Args:
-        page: its name without a suffix, such as "book/claims".
+        page: its name without a suffix, such as "book/paper".
         text: in Markdown.
 
     Raises:

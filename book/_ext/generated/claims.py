@@ -44,12 +44,15 @@ def stored_rows(notebook: Path) -> list[Row]:
 
 
 def texts(root: Path) -> dict[str, str]:
-    """Make the texts of the page: the number of claims, the count of each verdict, the table.
+    """Make the number of claims, the count of each verdict, and a table for each section.
 
-    Statements about the design are in the table and not among the claims that are counted.
+    Statements about the design are in the tables and not among the claims that are counted.
 
     Args:
         root: of the repository.
+
+    Returns:
+        "number", "counts", "design", and "claims-3.2.1" and the like.
 
     Raises:
         LookupError: if a piece of evidence is not exactly one row of its chapter.
@@ -57,9 +60,9 @@ def texts(root: Path) -> dict[str, str]:
     claims = yaml.safe_load((root / "book" / "claims.yml").read_text(encoding="utf-8"))
     paths = chapters(root)
     rows = {chapter: stored_rows(path) for chapter, path in paths.items()}
-    lines = []
+    lines: dict[str, list[list[str]]] = {}
     for claim in claims:
-        about = [claim["section"], claim["claim"], f"**{claim['verdict']}**"]
+        about = [claim["claim"], f"**{claim['verdict']}**"]
         for chapter, start in claim["evidence"]:
             fitting = [row for row in rows.get(chapter, ()) if row[0].startswith(start)]
             if len(fitting) != 1:
@@ -68,15 +71,17 @@ def texts(root: Path) -> dict[str, str]:
                     f"begin with {start!r}"
                 )
             link = f"../notebooks/{paths[chapter].name}#the-paper-and-what-we-measured"
-            lines.append([*about, *fitting[0][1:], f"[{int(chapter)}]({link})"])
-            about = ["", "", ""]
-    header = ["section", "the paper claims", "verdict", "measured here", "where they differ"]
+            row = [*about, *fitting[0][1:], f"[{int(chapter)}]({link})"]
+            lines.setdefault(str(claim["section"]), []).append(row)
+            about = ["", ""]
+    header = ["the paper claims", "verdict", "measured here", "where they differ", "chapter"]
     given = [claim["verdict"] for claim in claims]
     counts = [given.count(verdict) for verdict in VERDICTS]
     said = "{} hold, {} hold in part, {} do not show at this scale, and {} are wrong as printed"
+    tables = {f"claims-{key}": Table(header, found).markdown() for key, found in lines.items()}
     return {
         "number": str(sum(counts)),
         "counts": said.format(*counts),
         "design": str(given.count(DESIGN)),
-        "claims": Table([*header, "chapter"], lines).markdown(),
+        **tables,
     }

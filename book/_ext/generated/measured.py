@@ -1,4 +1,4 @@
-"""The pages on departures, scale and speed: prose by hand, figures from records."""
+"""Figures from records for the annotated paper and for the pages on scale and speed."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from transformer.recipes.record import read_record
 _EXPORT = RECORD.with_name("export.json")
 
 
-def departures() -> dict[str, str]:
+def alternatives() -> dict[str, str]:
     """Say in a few words what each choice of chapter 21 changed, by its name."""
     return {name: describe_effect(effect) for name, effect in recorded_effects().items()}
 

@@ -1,4 +1,4 @@
-"""The index of paper and code, both ways.
+"""The places of the paper, and the code and the chapters that belong to each.
 
 The place of a public name is the text behind ``Paper:`` in its docstring; the places of a chapter
 are in the table that ends it. ``book/paper.yml`` lists the places of the paper.
@@ -7,7 +7,7 @@ are in the table that ends it. ``book/paper.yml`` lists the places of the paper.
 import ast
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,18 +18,6 @@ from generated.claims import chapters, stored_rows
 
 #: Packages that compute; the others compare, measure and show.
 DEFINING = ("model", "fast", "data", "training", "inference")
-_PACKAGES = {
-    "model": "Model",
-    "fast": "The same model, faster",
-    "data": "Data",
-    "training": "Training",
-    "inference": "Inference",
-    "baselines": "Baselines",
-    "recipes": "Recipes",
-    "interop": "Exchange of weights",
-    "book": "The book",
-    "lab": "Experiments",
-}
 #: The place of what belongs to the paper as a whole.
 WHOLE = "all sections"
 
@@ -44,7 +32,6 @@ class Place:
     Args:
         key: such as "3.2.1", "Eq. (1)", "Table 3", "Figure 1", "footnote 4".
         title: heading of the section, or what the other kinds show.
-        says: content of a section, in one sentence.
         section: the section that another kind of place belongs to.
         names: public names that belong here although their docstrings do not say so.
         chapters: notebooks that treat it although their tables do not say so.
@@ -52,7 +39,6 @@ class Place:
 
     key: str
     title: str
-    says: str = ""
     section: str = ""
     names: Sequence[str] = ()
     chapters: Sequence[str] = ()
@@ -107,7 +93,7 @@ class Name:
 
 
 def public_names(root: Path) -> list[Name]:
-    """Read all public names with a docstring, by package and in the order of the files.
+    """Read all public names with a docstring, in the order of the files.
 
     Raises:
         ValueError: if a docstring names a place that the paper does not have.
@@ -120,7 +106,7 @@ def public_names(root: Path) -> list[Name]:
             if isinstance(node, ast.ClassDef) and not any("Protocol" in base for base in bases):
                 for member in api.documented(node.body):
                     found.append(_name(module, member, f"{node.name}.{member.name}"))
-    return sorted(found, key=lambda name: list(_PACKAGES).index(name.package))
+    return found
 
 
 def _name(module: str, node: ast.ClassDef | ast.FunctionDef, name: str) -> Name:
@@ -234,25 +220,24 @@ def chapters_by_place(root: Path) -> dict[str, list[str]]:
     return {key: sorted(stems) for key, stems in found.items()}
 
 
-def texts(root: Path) -> dict[str, str]:
-    """Make the texts of the page: the way to the code, the way back, and what is in neither.
+def code(root: Path) -> dict[str, str]:
+    """Name the code and the chapters of each section, with its equations, tables and figures.
 
     Args:
         root: of the repository.
+
+    Returns:
+        Keys of the sections, each with a list in Markdown.
     """
-    names, treated = public_names(root), chapters_by_place(root)
-    code, titles = (
-        names_by_place(names),
-        {path.stem: _title(path) for path in chapters(root).values()},
-    )
-    sections = [place for place in PLACES.values() if not place.section]
-    return {
-        "names": str(len(names)),
-        "outside": str(sum(not name.places for name in names)),
-        "paper": "\n".join(_section(place, code, treated, titles) for place in sections),
-        "code": _by_package([name for name in names if name.places], _table),
-        "apart": _by_package([name for name in names if not name.places], _list),
-    }
+    names, treated = names_by_place(public_names(root)), chapters_by_place(root)
+    titles = {path.stem: _title(path) for path in chapters(root).values()}
+    found = {}
+    for section in (place for place in PLACES.values() if not place.section):
+        below = [place for place in PLACES.values() if place.section == section.key]
+        lines = [_line(place, names[place.key], treated[place.key], titles)
+                 for place in (section, *below)]  # fmt: skip
+        found[section.key] = "\n".join(filter(None, lines))
+    return found
 
 
 def _title(notebook: Path) -> str:
@@ -261,56 +246,14 @@ def _title(notebook: Path) -> str:
     return next(line[2:].strip() for line in lines if line.startswith("# "))
 
 
-def _section(
-    section: Place,
-    code: Mapping[str, list[Name]],
-    treated: Mapping[str, list[str]],
-    titles: Mapping[str, str],
+def _line(
+    place: Place, names: Sequence[Name], treated: Sequence[str], titles: Mapping[str, str]
 ) -> str:
-    """A section with its equations, tables, figures and footnotes, one row each."""
-    title = section.title if section.key == section.title else f"{section.key} {section.title}"
-    lines = ["| In the paper | Computed by | Compared, measured or shown by | Chapters |",
-             "|---|---|---|---|"]  # fmt: skip
-    below = [place for place in PLACES.values() if place.section == section.key]
-    covered = {stem for place in below for stem in treated[place.key]}
-    # The row of the text is left out where those below have all its chapters.
-    whole = code[section.key] or not below or not covered.issuperset(treated[section.key])
-    for place in [section, *below] if whole else below:
-        here = "text" if place is section else f"**{place.key}**: {place.title}"
-        ours = [name for name in code[place.key] if name.package in DEFINING]
-        others = [name for name in code[place.key] if name.package not in DEFINING]
-        cells = [
-            here.replace("|", "\\|"),
-            ", ".join(f"{name.entry()} ({name.source()})" for name in ours),
-            ", ".join(name.entry() for name in others),
-            ", ".join(
-                f'[{int(stem[:2])}](../notebooks/{stem}.ipynb "{titles[stem]}")'
-                for stem in treated[place.key]
-            ),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([f"({section.anchor})=", f"### {title}", "", section.says, "", *lines, ""])
-
-
-def _by_package(names: Sequence[Name], write: Callable[[Sequence[Name]], str]) -> str:
-    return "\n".join(
-        f"### {title}: `transformer.{package}`\n\n{write(found)}"
-        for package, title in _PACKAGES.items()
-        if (found := [name for name in names if name.package == package])
-    )
-
-
-def _table(names: Sequence[Name]) -> str:
-    lines = ["| Name | In the paper | |", "|---|---|---|"]
-    for name in names:
-        keys = [key for key in name.places if key != WHOLE]
-        links = ", ".join(f"[{key}](#{PLACES[key].anchor})" for key in keys) or WHOLE
-        lines.append(f"| {name.entry(True)} | {links} | {name.source()} |")
-    return "\n".join([*lines, ""])
-
-
-def _list(names: Sequence[Name]) -> str:
-    modules: dict[str, list[str]] = {}
-    for name in names:
-        modules.setdefault(name.module, []).append(name.entry())
-    return "".join(f"- `{module}`: {', '.join(found)}\n" for module, found in modules.items())
+    """A place with the code that computes it and the chapters about it; "" without either."""
+    ours = [f"{name.entry()} ({name.source()})" for name in names if name.package in DEFINING]
+    links = [f'[{int(stem[:2])}](../notebooks/{stem}.ipynb "{titles[stem]}")' for stem in treated]
+    parts = [", ".join(ours)] if ours else []
+    if links:
+        parts.append(f"chapter{'s' * (len(links) > 1)} {', '.join(links)}")
+    label = "In this book" if not place.section else f"{place.key}, {place.title}"
+    return f"- **{label}**: {'; '.join(parts)}" if parts else ""
