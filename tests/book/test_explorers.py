@@ -9,14 +9,23 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer.book import MaskBuilder, PositionExplorer, SoftmaxExplorer
-from transformer.inference.decoding import length_penalty
+from transformer.book import (
+    CompassExplorer,
+    DecoderPasses,
+    MaskBuilder,
+    PositionExplorer,
+    SoftmaxExplorer,
+)
+from transformer.inference.decoding import greedy_search, length_penalty
+from transformer.inference.translator import Translator
 from transformer.lab.search.explorer import BeamExplorer
 from transformer.lab.search.steps import Continuation, RecordedSearch
 from transformer.lab.search.trace import SearchTrace
+from transformer.model.attention import scaled_dot_product_attention
 from transformer.model.masks import causal_mask
 from transformer.model.positional import sinusoidal_table
 
+ENGLISH, GERMAN = "The animal was tired.", "Das Tier schlief."
 WORDS = ["<bos>", "the", "cat", "drank", "</script>", "milk"]
 PENALTIES = [(0.0, "gnmt"), (0.6, "gnmt")]
 
@@ -52,11 +61,21 @@ def vectors(count=12, length=64):
     return tuple(torch.randn(n, length, generator=generator) for n in (count, 8))
 
 
+WEATHER = {"north": [2, 30], "<east>": [10, 10], "south": [20, 40], "west": [12, 80]}
+COLUMNS = [("°C", 1), ("% rain", 0)]
+
+
+def passes():
+    return DecoderPasses(Translator.from_pretrained("tatoeba-en-de"), ENGLISH, GERMAN, position=1)
+
+
 MAKE = {
+    "compass": lambda: CompassExplorer(WEATHER, COLUMNS),
     "softmax": lambda: SoftmaxExplorer(*vectors(), labels=[f"<{i}>" for i in range(8)]),
     "positions": PositionExplorer,
     "beam": lambda: BeamExplorer({"</script>": tiny_search()}, Letters()),
     "masks": lambda: MaskBuilder(WORDS, padding=1, window=3),
+    "passes": passes,
 }
 
 
@@ -71,6 +90,32 @@ def test_it_is_small_repeatable_and_loads_nothing(make):
     assert json.loads(re.search(r'application/json">(.*?)</script>', html)[1])["title"]
     assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
     assert re.search(r'<img alt="[^"<>]{80,}" src="data:image/png', html)
+
+
+def test_a_compass_computes_what_attention_does():
+    compass = CompassExplorer(WEATHER, COLUMNS)
+    key = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, -1.0], [-1.0, 0.0]])
+    value = torch.tensor(list(WEATHER.values())).float()
+    for degrees, length in ((0, 0.0), (60, 4.0), (225, 2.5)):
+        query = torch.from_numpy(compass.arrow(degrees, length)).float()[None]
+        output, weights = scaled_dot_product_attention(query, key, value, need_weights=True)
+        assert np.allclose(compass.weights(degrees, length), weights[0], atol=1e-6)
+        assert np.allclose(compass.output(degrees, length), output[0], atol=1e-4)
+    assert "6.2 °C, 21 % rain" in repr(compass)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (dict(values={"north": [1, 2]}), "2 to 8 keys"),
+        (dict(columns=[("°C", 1)]), "1 components"),
+        (dict(direction=42), "multiple of 5"),
+        (dict(length=5.5), "0 to 5"),
+    ],
+)
+def test_a_compass_says_what_is_wrong(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        CompassExplorer(**(dict(values=WEATHER, columns=COLUMNS) | wrong))
 
 
 def test_scores_are_dot_products_of_beginnings():
@@ -115,3 +160,25 @@ def test_beams_carry_every_step_and_the_scores_of_ended_outputs():
     ending = search["steps"][1][0]
     assert ending["text"] == "a" and ending["token"] == "<eos>" and ending["parent"] == 0
     assert ending["scores"] == pytest.approx([-0.75, -0.75 / length_penalty(2, 0.6)], abs=1e-4)
+
+
+def test_training_reads_the_given_translation_and_generating_its_own():
+    translator = Translator.from_pretrained("tatoeba-en-de")
+    tokenizer, model = translator.tokenizer, translator.model
+    data = passes().payload()
+    given, written = data["sides"]
+    assert given["labels"] == ["Das", "Tier", "schlief", ".", "<eos>"]
+    assert given["reads"] == ["<bos>", *given["labels"][:-1]]
+    source = torch.tensor([[*tokenizer.encode(ENGLISH), tokenizer.eos_id]])
+    labels = torch.tensor([*tokenizer.encode(GERMAN), tokenizer.eos_id])
+    with torch.no_grad():
+        target = torch.cat([torch.tensor([tokenizer.bos_id]), labels[:-1]])
+        logs = model(source, target[None])[0].log_softmax(dim=-1)
+    right = logs[range(len(labels)), labels]
+    assert given["right"] == pytest.approx(right.exp().tolist(), abs=0.01)
+    assert data["loss"] == pytest.approx(-right.mean().item(), abs=0.01)
+    (found,) = greedy_search(model, source, 30)
+    assert written["predicts"] == written["labels"]
+    assert len(written["labels"]) == len(found.tokens) + 1
+    with pytest.raises(ValueError, match="position"):
+        DecoderPasses(translator, ENGLISH, GERMAN, position=6)

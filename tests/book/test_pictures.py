@@ -7,7 +7,9 @@ from importlib import import_module
 
 import pytest
 
+from transformer import Translator
 from transformer.book import pictures
+from transformer.book.pictures import attention
 from transformer.book.pictures.why_attend import three_paths
 
 FOLDER = pkgutil.iter_modules(pictures.__path__, f"{pictures.__name__}.")
@@ -42,3 +44,10 @@ def test_the_paths_are_as_long_as_the_words_are_apart():
     assert {"6 steps", "6 layers", "1 step"} <= set(words(picture))
     bold = re.findall(r'stroke-width="(?:2.5|3)"', picture)
     assert len(bold) == 6 + 6 + 1
+
+
+def test_the_numbers_of_the_lookup_are_the_models():
+    seen = Translator.from_pretrained("tatoeba-en-de").attention(attention.SENTENCE)
+    fourth = seen.encoder[0][3][[token.strip("▁") for token in seen.source_tokens].index("it")]
+    shown = " ".join(words(attention.one_lookup().drawn[0].svg()))
+    assert " ".join(f"{weight:.2f}" for weight in fourth) in shown

@@ -9,7 +9,7 @@ from lxml import html as markup
 from transformer.book.exercises import HINTS, find_fault, form
 
 CHAPTER = "notebooks/02_attention.html"
-CHOICE, NUMBER, CODE = "#exercise-2-1", "#exercise-2-5", "#exercise-2-2"
+CHOICE, NUMBER, CODE = "#exercise-2-1", "#exercise-2-3", "#exercise-2-2"
 CAPACITY = dict(
     expected=403.4287934927351,
     tolerance=0.01,

@@ -9,18 +9,30 @@ import torch
 from axe_playwright_python.sync_playwright import Axe
 
 from transformer import Translator
-from transformer.book import MaskBuilder, PositionExplorer, SoftmaxExplorer
+from transformer.book import (
+    CompassExplorer,
+    DecoderPasses,
+    MaskBuilder,
+    PositionExplorer,
+    SoftmaxExplorer,
+)
+from transformer.book.widgets.walk import TensorWalk, record_walk
+from transformer.lab.layers.depth import KINDS
+from transformer.lab.layers.depth import RECORD as DEPTH
+from transformer.lab.layers.depth_explorer import DepthExplorer
 from transformer.lab.search.explorer import BeamExplorer
 from transformer.lab.search.steps import record_search
 from transformer.model.positional import sinusoidal_table
+from transformer.recipes.record import read_record
 
-NAMES = ("softmax", "positions", "beam", "masks")
+NAMES = ("compass", "softmax", "positions", "beam", "masks", "passes", "walk", "depth")
 WORDS = ["<bos>", "die", "Katze", "trank", "Milch", "und", "schlief", "ein", "<eos>"]
 PENALTIES = [(0.0, "gnmt"), (0.6, "gnmt")]
 
 
 @pytest.fixture(scope="session")
 def explorers():
+    depth = read_record(DEPTH)
     generator = torch.Generator().manual_seed(0)
     vectors = [torch.randn(n, 256, generator=generator) for n in (12, 8)]
     translator = Translator.from_pretrained("tatoeba-en-de")
@@ -28,11 +40,22 @@ def explorers():
     for text in ("Tom warned you.", "She asked me to help her."):
         source = torch.tensor([[*tokenizer.encode(text), tokenizer.eos_id]])
         searches[text] = record_search(translator.model, source, 4, PENALTIES)
+    steps = record_walk(translator.model, source, torch.tensor([[tokenizer.bos_id, 5, 6, 7]]))
+    tokens = tokenizer.tokens(list(range(tokenizer.vocab_size)))
+    weather = {"north": [2, 30], "east": [10, 10], "south": [20, 40], "west": [12, 80]}
     return {
+        "compass": CompassExplorer(weather, [("°C", 1), ("% rain", 0)]),
         "softmax": SoftmaxExplorer(*vectors),
         "positions": PositionExplorer(),
         "beam": BeamExplorer(searches, tokenizer),
         "masks": MaskBuilder(WORDS),
+        "depth": DepthExplorer(depth["found"]["fused"], depth["tokens"]),
+        "walk": TensorWalk(steps, [tokens[i] for i in source[0]], WORDS[:4], tokens, 2, 1),
+        "passes": DecoderPasses(
+            translator,
+            "The animal didn't cross the street.",
+            "Das Tier ging nicht über die Straße.",
+        ),
     }
 
 
@@ -126,7 +149,7 @@ def test_every_control_is_reached_by_tab_and_shows_it(opened, name):
         assert style != "none", "a reader who uses keys must see where they are"
 
 
-@pytest.mark.parametrize("name", ["softmax", "positions", "masks"])
+@pytest.mark.parametrize("name", ["compass", "softmax", "positions", "masks", "walk"])
 def test_arrow_keys_move_each_slider_and_the_words_follow(opened, name):
     page = opened(name)
     sliders = page.locator(".explorer input[type=range]")
@@ -180,6 +203,38 @@ def test_the_words_of_the_picture_stay_for_those_who_listen(opened, name, explor
     assert page.locator(".explorer output").get_attribute("aria-live") == "polite"
 
 
+# --- compass --------------------------------------------------------------------------------
+
+
+def test_weights_follow_the_sliders_of_the_compass(opened, explorers):
+    page = opened("compass")
+    for direction, length in ((0, 0), (60, 4), (225, 2.5)):
+        slide(page, "direction", direction)
+        slide(page, "length", length)
+        weights = explorers["compass"].weights(direction, length)
+        assert np.allclose(numbers(page, "weights"), weights, atol=1e-6)
+        output = explorers["compass"].output(direction, length)
+        assert np.allclose(numbers(page, "output"), output, atol=1e-6)
+        assert f"Query at {direction}°, length {length:.2f}" in said(page)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_query_of_the_compass_is_dragged(opened, width):
+    page = opened("compass", width)
+    page.locator(".rose").scroll_into_view_if_needed()
+    box, tip = page.locator(".rose").bounding_box(), page.locator(".handle").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(tip["x"] + tip["width"] / 2, tip["y"] + tip["height"] / 2)
+    page.mouse.down()
+    for right, down, shown in ((60, 0, "90°, length 3.00"), (0, 80, "180°, length 4.00"),
+                               (-200, 0, "270°, length 5.00")):  # fmt: skip
+        page.mouse.move(x + right, y + down)
+        assert f"Query at {shown}" in said(page)
+    page.mouse.up()
+    page.mouse.move(x, y - 40)
+    assert "270°" in said(page)
+
+
 # --- softmax --------------------------------------------------------------------------------
 
 
@@ -216,6 +271,40 @@ def test_rows_and_products_are_the_packages(opened, explorers):
         assert f"Positions {position} and {position + offset}" in said(page)
         assert f"{dot:.2f}".replace("-", "\u2212") in said(page)
         assert "-" not in said(page)  # a minus is a minus
+
+
+# --- depth --------------------------------------------------------------------------------
+
+
+def test_depth_shows_the_record(opened, explorers):
+    page, measured = opened("depth"), explorers["depth"].measured
+    for residual, (place, norm) in product((True, False), enumerate(("post", "pre", "none"))):
+        name = next(n for n, kind in KINDS.items() if tuple(kind) == (residual, norm))
+        page.get_by_role("checkbox").set_checked(residual)
+        select(page, "layer norm", place)
+        for layers in (1, 6, 24):
+            slide(page, "layers N", layers)
+            seen = measured[name]
+            assert np.allclose(numbers(page, "gradients"), seen["gradients"][layers - 1], rtol=0.01)
+            assert numbers(page, "size")[0] == pytest.approx(seen["size"][layers], rel=0.01)
+            shown = float(f"{seen['likeness'][layers]:.3g}")  # as the widget has it
+            assert f"cosine of {shown:.2f}" in said(page)
+
+
+def test_dragging_along_the_curve_moves_the_offset_as_the_slider_does(opened):
+    page = opened("positions")
+    box = page.locator(".explorer .curve").bounding_box()
+    y = box["y"] + box["height"] / 2
+    middle = box["x"] + 40 + (box["width"] - 50) / 2
+    page.mouse.move(middle, y)
+    page.mouse.down()
+    assert page.get_by_label("offset k").input_value() == "0"
+    page.mouse.move(box["x"] + box["width"] + 50, y)
+    page.mouse.up()
+    assert page.get_by_label("offset k").input_value() == "30"
+    page.mouse.move(middle, y)
+    assert page.get_by_label("offset k").input_value() == "30"
+    assert "Positions 40 and 70" in said(page)
 
 
 # --- masks ----------------------------------------------------------------------------------
@@ -286,3 +375,28 @@ def test_the_winner_and_the_end_depend_on_the_penalty(opened, explorers):
         slide(page, "step", len(search.steps))
         rows = page.locator(".explorer .lists table").nth(1).locator("tbody tr")
         assert rows.count() == len(search.trace.endings)
+
+
+# --- training and generating ----------------------------------------------------------------
+
+
+def test_passes_fill_the_rows_and_play_is_for_readers_who_want_motion(opened):
+    page = opened("passes")
+    made = page.locator(".explorer .side:nth-child(2) .made")
+    assert page.get_by_role("button", name="Play").count() == 0  # these visits want no motion
+    for passes in (1, 2, 3):
+        page.get_by_role("button", name="Next pass").click()
+        assert root(page).get_attribute("data-passes") == str(passes)
+        assert made.count() == passes
+        assert page.locator(".explorer .side:nth-child(1) .made").count() == 9
+    assert "pass 3 predicts \u201cüberqu\u201d, the next input" in said(page)
+    for _ in range(12):  # the arrow keys go on, and stop at the end
+        page.keyboard.press("ArrowRight")
+    assert made.count() == 9 and "finished" in said(page)
+    slide(page, "marked position", 1)
+    assert page.locator(".explorer .seen").count() == 2
+    assert "Position 1 in training sees \u201c<bos>\u201d" in said(page)
+    page.emulate_media(reduced_motion="no-preference")
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("() => document.querySelector('.explorer').dataset.passes === '1'")
+    page.get_by_role("button", name="Pause").click()

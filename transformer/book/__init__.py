@@ -6,11 +6,19 @@ from transformer.book.figures import figure, name_line, plot_runs, ramp, setup
 from transformer.book.interactive import AttentionMap
 from transformer.book.source import show_source
 from transformer.book.tables import Table, comparison, significant
-from transformer.book.widgets import MaskBuilder, PositionExplorer, SoftmaxExplorer
+from transformer.book.widgets import (
+    CompassExplorer,
+    DecoderPasses,
+    MaskBuilder,
+    PositionExplorer,
+    SoftmaxExplorer,
+)
 from transformer.data.progress import progress
 
 __all__ = [
     "AttentionMap",
+    "CompassExplorer",
+    "DecoderPasses",
     "MaskBuilder",
     "Picture",
     "PositionExplorer",

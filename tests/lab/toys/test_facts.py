@@ -1,44 +1,72 @@
-"""Facts are fixed and follow from no rule; the attention-only model has silent feed-forwards."""
+"""Facts follow from no rule; the networks are as large as they say; the record is whole."""
 
 import numpy as np
+import pytest
 import torch
 
-from transformer.lab.toys.facts import AttentionOnlyTransformer, facts_task
-from transformer.lab.toys.toy import FIRST_SYMBOL, toy_config
-from transformer.model.transformer import Transformer
+from transformer.lab.toys.facts import (
+    BARE,
+    DEEPER,
+    FEED_FORWARD,
+    LOWER,
+    RECORD,
+    SEEDS,
+    STEPS,
+    SYMBOLS,
+    WIDER,
+    FactNetwork,
+    Shape,
+    all_pairs,
+    learn,
+    parameters,
+    shares_of,
+)
+from transformer.recipes.record import read_record
 
 
-def answers(seed=0, symbols=12):
-    task = facts_task(symbols, seed)
-    ids = range(FIRST_SYMBOL, FIRST_SYMBOL + symbols)
-    return np.array([[task.rule(np.array([a, b])).item() for b in ids] for a in ids])
+def test_answers_are_fixed_and_depend_on_both_symbols():
+    pairs, answers = all_pairs("know")
+    table = answers.view(SYMBOLS, SYMBOLS)
+    assert torch.equal(answers, all_pairs("know")[1]) and len(pairs.unique(dim=0)) == SYMBOLS**2
+    assert all(len(line.unique()) > SYMBOLS / 3 for line in [*table, *table.T])
+    assert torch.equal(all_pairs("move")[1], pairs[:, 0])
 
 
-def test_answers_are_fixed_symbols_that_depend_on_both():
-    table = answers()
-    assert (table == answers()).all() and (table != answers(seed=1)).any()
-    assert table.min() >= FIRST_SYMBOL and table.max() < FIRST_SYMBOL + 12
-    assert all(len(set(line)) > 3 for line in [*table, *table.T]) and (table != table.T).any()
-    batch = facts_task(12).batch(50, seed=0)
-    assert batch.source.shape == (50, 3) and batch.labels.shape == (50, 2)
-    first, second = (batch.source[:, :2] - FIRST_SYMBOL).T
-    assert (batch.labels[:, 0].numpy() == table[first, second]).all()
+def test_without_a_feed_forward_layer_it_is_the_network_whose_layer_gives_zero():
+    torch.manual_seed(0)
+    whole = FactNetwork(Shape(d_ff=8))
+    bare = FactNetwork(BARE)
+    bare.load_state_dict({n: w for n, w in whole.state_dict().items() if "feed_forward." not in n})
+    for layer in whole.layers:
+        for weight in layer.feed_forward.parameters():
+            torch.nn.init.zeros_(weight)
+    assert not bare.layers[0].feed_forward(torch.ones(1, 2, 16)).any()
+    pairs, _ = all_pairs("know")
+    torch.testing.assert_close(bare(pairs), whole(pairs))
+    assert parameters(whole_shape := Shape(d_ff=8)) - parameters(BARE) == 2 * 16 * 8 + 8 + 16
+    assert whole_shape.name == "16-1-8"
 
 
-def test_without_feed_forward_it_is_a_transformer_whose_feed_forward_is_zero():
-    config = toy_config(facts_task(5), d_model=16, num_layers=2)
-    models = []
-    for kind in (Transformer, AttentionOnlyTransformer):
-        torch.manual_seed(0)
-        models.append(kind(config))
-    usual, bare = models
-    weights = {n: w for n, w in usual.state_dict().items() if ".feed_forward." not in n}
-    assert bare.state_dict().keys() == weights.keys()
-    assert all(torch.equal(weight, weights[name]) for name, weight in bare.state_dict().items())
-    for layer in [*usual.encoder, *usual.decoder]:
-        for parameter in layer.feed_forward.parameters():
-            torch.nn.init.zeros_(parameter)
-    batch = facts_task(5).batch(4, seed=0)
-    torch.testing.assert_close(
-        bare(batch.source, batch.target_input), usual(batch.source, batch.target_input)
-    )
+def test_a_run_is_repeatable_and_learns():
+    (shares,) = learn(Shape(d_ff=32), "move", seeds=(3,), steps=(5, 150))
+    assert shares == learn(Shape(d_ff=32), "move", seeds=(3,), steps=(5, 150))[0]
+    assert shares[1] > 0.9 > shares[0]
+
+
+def test_the_record_has_every_run_and_its_controls_are_of_equal_size():
+    runs = read_record(RECORD)["runs"]
+    sizes = {run["shape"]: run["parameters"] for run in runs}
+    for shape in (BARE, *FEED_FORWARD, *WIDER, *DEEPER):
+        shares = shares_of(runs, shape)
+        assert shares.shape == (len(SEEDS), len(STEPS)) and sizes[shape.name] == parameters(shape)
+        # Shares of 576 facts, rounded to four digits.
+        assert np.allclose(shares * SYMBOLS**2, (shares * SYMBOLS**2).round(), atol=0.05)
+    for ways in (FEED_FORWARD, WIDER):
+        assert shares_of(runs, ways[-1], rate=LOWER).shape == (len(SEEDS), len(STEPS))
+    assert shares_of(runs, BARE, "move").min() > 0.9
+    fed = {shape.d_ff: parameters(shape) for shape in FEED_FORWARD}
+    for units, shape in [
+        *zip((32, 64, 128), WIDER, strict=True),
+        *zip((32, 64), DEEPER, strict=True),
+    ]:
+        assert parameters(shape) == pytest.approx(fed[units], rel=0.05)

@@ -1,1 +1,1 @@
-"""Pictures of mechanisms, drawn without any data: one module per chapter."""
+"""Pictures of mechanisms, one module per chapter."""

@@ -1,7 +1,9 @@
 """Interactive figures, each a piece of markup without a server or foreign scripts."""
 
+from transformer.book.widgets.compass import CompassExplorer
 from transformer.book.widgets.masks import MaskBuilder
+from transformer.book.widgets.passes import DecoderPasses
 from transformer.book.widgets.positions import PositionExplorer
 from transformer.book.widgets.softmax import SoftmaxExplorer
 
-__all__ = ["MaskBuilder", "PositionExplorer", "SoftmaxExplorer"]
+__all__ = ["CompassExplorer", "DecoderPasses", "MaskBuilder", "PositionExplorer", "SoftmaxExplorer"]

@@ -1,6 +1,8 @@
 const N = data.tokens.length;
+let pads = data.padding;
+const token = n => (n < N - pads ? data.tokens[n] : "<pad>");
 const query = slider("query", {
-  min: 1, max: N, value: data.query + 1, show: q => `${q}: ${data.tokens[q - 1]}`,
+  min: 1, max: N, value: data.query + 1, show: q => `${q}: ${token(q - 1)}`,
 });
 const padding = slider("padding at the end", {
   min: 0, max: N - 1, value: data.padding, show: n => `${n} of ${N}`,
@@ -15,7 +17,6 @@ const mayAttend = (q, k) =>
   k < N - padding.value &&
   (!causal.value || k <= q) &&
   Math.abs(q - k) < window_.value;
-const token = n => (n < N - padding.value ? data.tokens[n] : "<pad>");
 
 function board(chosen) {
   const head = make("tr", {}, make("td", { class: "corner", style: "all: unset" }));
@@ -41,6 +42,8 @@ function board(chosen) {
 }
 
 function update() {
+  pads = padding.value;
+  query.tell();
   const chosen = query.value - 1, keys = [...Array(N).keys()];
   const seen = keys.filter(k => mayAttend(chosen, k));
   const parts = [];

@@ -89,7 +89,7 @@ class MaskBuilder(Explorer):
     def payload(self) -> dict[str, Any]:
         """Collect the tokens and the first setting."""
         return {
-            "title": "Who may look at whom",
+            "title": "Which query may attend to which key",
             "tokens": self.tokens,
             "causal": self.causal,
             "padding": self.padding,
@@ -109,4 +109,6 @@ class MaskBuilder(Explorer):
         axes.set_yticks(places, shown)
         axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
         axes.spines[:].set_visible(False)
-        axes.set(ylim=(len(shown), 0), aspect="equal", xlabel="blue: the query of the row may look")
+        axes.set(
+            ylim=(len(shown), 0), aspect="equal", xlabel="blue: the query of the row may attend"
+        )

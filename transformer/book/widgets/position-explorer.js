@@ -7,18 +7,23 @@ const offset = slider("offset k", {
 const model = choice("columns of the table", data.widths.map(String));
 model.input.value = data.widths.indexOf(data.width);
 
-// Radians a position, one for each pair of columns: the paper's formula.
+// Radians per position, one for each pair of columns: the paper's formula.
 const rates = width => Array.from({ length: width / 2 }, (_, i) => 10000 ** (-2 * i / width));
 const row = (p, width) => rates(width).flatMap(rate => [Math.sin(rate * p), Math.cos(rate * p)]);
 const product = (p, q, width) => {
   const other = row(q, width);
   return row(p, width).reduce((total, x, i) => total + x * other[i], 0);
 };
+const degrees = turn => {
+  const angle = turn * 180 / Math.PI;
+  return `${angle < 10 && turn ? fixed(angle, angle < 1 ? 2 : 1)
+    : Math.round(angle).toLocaleString("en")}°`;
+};
 const say = (x, y, text, more = {}) => make("text", { x, y, ...more }, text);
 
 function clocks(p, k, width) {
   const wide = stage.clientWidth, across = wide < 520 ? 4 : 8, cell = wide / across;
-  const r = Math.min(cell / 2 - 7, 46), high = 2 * r + 44, rows = Math.ceil(data.faces / across);
+  const r = Math.min(cell / 2 - 7, 46), high = 2 * r + 62, rows = Math.ceil(data.faces / across);
   const svg = make("svg", {
     "aria-hidden": "true", viewBox: `0 0 ${wide} ${high * rows}`, height: high * rows,
   });
@@ -55,7 +60,9 @@ function clocks(p, k, width) {
     svg.append(
       make("circle", { cx, cy, r: 2.5, fill: "var(--ink)" }),
       say(cx, cy + r + 17, `pair ${pair}`, middle),
-      say(cx, cy + r + 33, digits, { ...middle, class: "soft", "font-size": 12 }),
+      say(cx, cy + r + 33, degrees(turn),
+        { ...middle, "font-weight": 700 }),
+      say(cx, cy + r + 49, digits, { ...middle, class: "soft", "font-size": 12 }),
     );
   }
   return svg;
@@ -71,7 +78,7 @@ function curve(p, k, width) {
   const svg = make("svg", {
     class: "curve", "aria-hidden": "true", viewBox: `0 0 ${wide} ${height}`, height,
   });
-  svg.append(say(0, 12, "dot product, as a share of the largest",
+  svg.append(say(0, 12, "dot product, as a share of the largest (drag along it)",
     { "font-weight": 600 }));
   for (let v = low; v <= 1; v += .25) svg.append(
     make("line", { x1: left, x2: wide - right, y1: y(v), y2: y(v),
@@ -103,10 +110,10 @@ function update() {
   const key = make("p", { class: "key", "aria-hidden": "true" },
     make("span", { class: "p" }, make("b", {}, `thick hand: query at p = ${p}`)),
     make("span", { class: "q" }, make("b", {}, `thin hand: key at p + k = ${p + k}`)),
-    make("span", {}, "small print: positions in a full turn"));
+    make("span", {}, "below each face: angle between the hands, and positions per full turn"));
   stage.replaceChildren(key, clocks(p, k, width), curve(p, k, width));
   const dot = product(p, p + k, width), degrees = Math.round(Math.abs(k) * 180 / Math.PI);
-  const turn = k === 0 ? "Both hands of every pair stand together."
+  const turn = k === 0 ? "Both hands of every pair point the same way."
     : `The fastest pair turns by ${degrees.toLocaleString("en")} degrees, ` +
       `the slowest by ${fixed(Math.abs(k) * rates(width).at(-1) * 180 / Math.PI)}, ` +
       "and that is the same at every p.";
@@ -115,4 +122,23 @@ function update() {
   root.dataset.product = dot;
   root.dataset.row = row(p, width).slice(0, 64).join(" ");
 }
+// The curve is a slider, too: drag along it to choose the offset. Its picture is drawn anew while
+// it is dragged, so that the stage listens.
+function drag(event) {
+  const svg = stage.querySelector(".curve"), box = svg.getBoundingClientRect();
+  const left = 40, right = 10; // margins of the curve
+  const share = (event.clientX - box.left - left) / (box.width - left - right);
+  const k = Math.round((2 * share - 1) * data.reach);
+  offset.input.value = Math.max(-data.reach, Math.min(data.reach, k));
+  offset.tell();
+  update();
+}
+stage.addEventListener("pointerdown", event => {
+  if (!event.target.closest(".curve")) return;
+  stage.setPointerCapture(event.pointerId);
+  drag(event);
+});
+stage.addEventListener("pointermove", event => {
+  if (stage.hasPointerCapture(event.pointerId)) drag(event);
+});
 start();

@@ -102,7 +102,16 @@ class PositionExplorer(Explorer):
             ):
                 x, y = self.table[row, 2 * pair : 2 * pair + 2]
                 axes.plot([0, 0.85 * x], [0, 0.85 * y], color=ROLES[role], lw=width)
-            axes.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal")
+            turn = np.degrees(abs(self.offset) * 10_000 ** (-2 * pair / self.width))
+            axes.text(
+                0,
+                -1.45,
+                f"{turn:.{2 * (0 < turn < 1)}f}°",
+                ha="center",
+                va="center",
+                fontsize="small",
+            )
+            axes.set(xlim=(-1.1, 1.1), ylim=(-1.7, 1.1), aspect="equal")
             axes.set_axis_off()
             axes.set_title(
                 f"pair {pair}", fontsize="small", fontweight="normal", loc="center", pad=2

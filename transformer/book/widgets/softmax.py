@@ -39,7 +39,7 @@ class SoftmaxExplorer(Explorer):
     """
 
     kind = "softmax-explorer"
-    size = (6.4, 3.4)
+    size = (6.4, 5.6)
 
     def __init__(
         self,
@@ -139,18 +139,31 @@ class SoftmaxExplorer(Explorer):
         }
 
     def draw(self, figure: Figure) -> None:
-        """Draw the weights with and without the division, and the slopes beside them."""
-        left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-        place, d = np.arange(len(self.labels)), self.sizes[self.first]
+        """Draw scores and weights of the query, and below them the slopes, divided and not."""
+        axes = figure.subplot_mosaic([["scores", "weights"], ["slope", "slope"]])
+        place, size = np.arange(len(self.labels)), self.sizes[self.first]
+        sizes = torch.tensor(self.sizes).double()[:, None]
+        own = self.scores[self.query]
         for divide, colour in ((False, "vermilion"), (True, "blue")):
-            name = "divided" if divide else "undivided"
-            weights = self.weights(self.query, d, divide).numpy()
+            name, paint = "divided" if divide else "undivided", COLOURS[colour]
+            scores = own / sizes.sqrt() if divide else own
+            weights = self.weights(self.query, size, divide).numpy()
             shift = 0.2 if divide else -0.2
-            left.barh(place + shift, weights, 0.38, color=COLOURS[colour], label=name)
-            right.plot(self.sizes, self._medians(divide), color=COLOURS[colour], label=name)
-        left.set_yticks(place, self.labels)
-        left.set(xlim=(0, 1), xlabel=f"weight, $d_k$ = {d}", ylim=(len(place) - 0.4, -0.6))
-        left.set_title("Weights of a query")
-        right.set(xscale="log", ylim=(0, 0.5), xlabel="$d_k$")
-        right.set_title("Slope, median")
-        left.legend()
+            axes["scores"].barh(place + shift, scores[self.first].numpy(), 0.38, color=paint)
+            axes["weights"].barh(place + shift, weights, 0.38, color=paint, label=name)
+            slopes = self.slope(scores.softmax(dim=-1)).numpy()
+            axes["slope"].plot(
+                self.sizes, self._medians(divide), color=paint, lw=2.5, label=f"median, {name}"
+            )
+            axes["slope"].plot(self.sizes, slopes, "--", color=paint, lw=1, label="this query")
+        for name in ("scores", "weights"):
+            axes[name].set_yticks(place, self.labels if name == "scores" else [])
+            axes[name].set(ylim=(len(place) - 0.4, -0.6))
+            axes[name].set_title(f"{name.capitalize()} of a query, $d_k$ = {size}")
+        axes["weights"].set(xlim=(0, 1))
+        axes["weights"].legend()
+        axes["slope"].set(xscale="log", ylim=(0, 0.5), xlabel="$d_k$", ylabel="slope")
+        axes["slope"].set_xticks(self.sizes, [str(each) for each in self.sizes])
+        axes["slope"].minorticks_off()
+        axes["slope"].set_title("Slope of the softmax")
+        axes["slope"].legend(fontsize="small")

@@ -1,47 +1,179 @@
-"""Facts that follow from no rule, and a Transformer without the layer that could store them.
+"""Facts that follow from no rule, learned by small networks with and without a feed-forward layer.
 
-A fact is a random symbol for each pair of symbols, so a model can answer only from memory.
+A fact is a random symbol for each pair of symbols, so a network can answer only from memory. The
+networks differ in where their parameters are: in a feed-forward layer, in wider attention, or in
+more layers of attention.
 
 Paper: section 3.3
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
 import numpy as np
 import torch
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from transformer.lab.toys.toy import FIRST_SYMBOL, ToyTask
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
+from transformer.lab.toys.together import Together
+from transformer.lab.training_loop import optimise
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.layers import EncoderLayer, PositionwiseFeedForward, Residual
+
+RECORD = Path(__file__).parent / "facts.json"
+
+SYMBOLS = 24
+STEPS = (500, 1500)  # training steps after which the networks are measured
+RATE = 0.01
+LOWER = 0.003  # a second rate, for the largest network with the layer and the widest without
+SEEDS = tuple(range(1, 11))
+BATCH = 128
+
+#: "know": a random symbol for each pair. "move": the first symbol of the pair.
+Task = Literal["know", "move"]
 
 
-def facts_task(symbols: int, seed: int = 0) -> ToyTask:
-    """Make a task with a random answer for each pair: ``symbols ** 2`` facts in all."""
-    answers = np.random.default_rng(seed).integers(0, symbols, (symbols, symbols)) + FIRST_SYMBOL
+@dataclass(frozen=True)
+class Shape:
+    """Where a network has its parameters.
 
-    def recall(pair: np.ndarray) -> np.ndarray:
-        first, second = pair - FIRST_SYMBOL
-        return answers[first, second][None]
+    Args:
+        d_model: size of a vector.
+        layers: how many.
+        d_ff: hidden units of each feed-forward layer; 0 for no such layer.
+    """
 
-    return ToyTask(recall, symbols, shortest=2, longest=2)
+    d_model: int = 16
+    layers: int = 1
+    d_ff: int = 0
+
+    @property
+    def name(self) -> str:
+        """Name in the record."""
+        return f"{self.d_model}-{self.layers}-{self.d_ff}"
 
 
-class Silence(nn.Module):
-    """A sub-layer that outputs zeros, so that the residual sum around it is its input."""
+BARE = Shape()
+FEED_FORWARD = tuple(Shape(d_ff=units) for units in (8, 16, 32, 64, 128))
+# Attention alone, about as large as with 32, 64 and 128 hidden units.
+WIDER = tuple(Shape(d_model=size) for size in (22, 26, 34))
+# Attention alone, about as large as with 32 and 64 hidden units.
+DEEPER = tuple(Shape(layers=count) for count in (2, 3))
+
+
+class Silence(PositionwiseFeedForward):
+    """A feed-forward layer without parameters that outputs zeros."""
+
+    def __init__(self) -> None:
+        nn.Module.__init__(self)
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
         """Return zeros."""
         return torch.zeros_like(x)
 
 
-class AttentionOnlyTransformer(Transformer):
-    """A Transformer whose feed-forward layers output zeros; ``d_ff`` has no effect.
+class FactNetwork(nn.Module):
+    """The paper's encoder layers over a pair of symbols; the second position gives the answer.
 
-    Residual sums and layer norms stay in place. A seed draws the same attention weights and
-    embeddings as for a :class:`~transformer.model.transformer.Transformer`.
+    Two heads per attention, one matrix for embedding and output, learned positions. Without a
+    feed-forward layer, its residual sum and its layer norm stay in place.
+
+    Args:
+        shape: where the parameters are.
+
+    Paper: section 3.1
     """
 
-    def __init__(self, config: TransformerConfig):
-        super().__init__(config)
-        for layer in [*self.encoder, *self.decoder]:
-            layer.feed_forward = Silence()
+    def __init__(self, shape: Shape):
+        super().__init__()
+        size = shape.d_model
+        self.embedding = nn.Parameter(torch.randn(SYMBOLS, size) / size**0.5)
+        self.positions = nn.Parameter(torch.randn(2, size))
+        self.layers = nn.ModuleList(
+            EncoderLayer(
+                MultiHeadAttention(size, 2),
+                PositionwiseFeedForward(size, shape.d_ff) if shape.d_ff else Silence(),
+                lambda: Residual(size, dropout=0.0),
+            )
+            for _ in range(shape.layers)
+        )
+
+    def forward(self, pairs: Int[Tensor, "B 2"]) -> Float[Tensor, "B symbols"]:
+        """Return the logits of the answers."""
+        x = F.embedding(pairs, self.embedding) * self.embedding.size(1) ** 0.5 + self.positions
+        for layer in self.layers:
+            x = layer(x)
+        return x[:, 1] @ self.embedding.T
+
+
+def all_pairs(task: Task) -> tuple[Int[Tensor, "pairs 2"], Int[Tensor, "pairs"]]:
+    """Return every pair of symbols, and the right answers, always the same."""
+    pairs = torch.cartesian_prod(torch.arange(SYMBOLS), torch.arange(SYMBOLS))
+    if task == "move":
+        return pairs, pairs[:, 0]
+    answers = np.random.default_rng(0).integers(0, SYMBOLS, len(pairs))
+    return pairs, torch.from_numpy(answers)
+
+
+def learn(
+    shape: Shape,
+    task: Task,
+    rate: float = RATE,
+    seeds: Sequence[int] = SEEDS,
+    steps: Sequence[int] = STEPS,
+) -> list[list[float]]:
+    """Train networks of one shape and measure them on the way.
+
+    The learning rate climbs to ``rate`` over 100 steps and then stays. Adam starts afresh after
+    each measurement, without the climb.
+
+    Args:
+        shape: of the networks.
+        task: what they learn.
+        rate: learning rate.
+        seeds: of the weights, and of the order of the pairs.
+        steps: training steps after which to measure, in rising order.
+
+    Returns:
+        Per seed and entry of ``steps`` the share of all pairs that are answered right.
+    """
+    pairs, answers = all_pairs(task)
+    networks = Together(lambda: FactNetwork(shape), seeds)
+    draws = [np.random.default_rng(seed) for seed in seeds]
+    shares, done = [], 0
+
+    def loss(step: int) -> Tensor:
+        rows = torch.from_numpy(np.stack([draw.integers(len(pairs), size=BATCH) for draw in draws]))
+        logits = networks(pairs[rows])
+        # The sum over the networks, so that each gets the gradient of its own mean loss.
+        return F.cross_entropy(logits.flatten(0, 1), answers[rows].flatten()) * len(seeds)
+
+    for goal in steps:
+        start = done
+
+        def climb(step: int, start: int = start) -> float:
+            return rate * min(1.0, (start + step) / 100)
+
+        optimise(networks, loss, goal - done, climb)
+        done = goal
+        with torch.no_grad():
+            logits = networks(pairs.expand(len(seeds), -1, -1))
+        shares.append((logits.argmax(dim=-1) == answers).float().mean(dim=1).tolist())
+    return np.transpose(shares).tolist()
+
+
+def parameters(shape: Shape) -> int:
+    """Count the parameters of a network."""
+    return sum(weight.numel() for weight in FactNetwork(shape).parameters())
+
+
+def shares_of(
+    runs: Iterable[Mapping[str, Any]], shape: Shape, task: Task = "know", rate: float = RATE
+) -> Float[np.ndarray, "seeds steps"]:
+    """Return the recorded shares of the networks of a shape."""
+    wanted = shape.name, task, rate
+    (found,) = [r["shares"] for r in runs if (r["shape"], r["task"], r["rate"]) == wanted]
+    return np.array(found)

@@ -39,19 +39,35 @@ class Lookups:
 
 
 class LookupModel(nn.Module):
-    """Embeddings, one multi-head attention, one linear layer: as many parameters for any h.
+    """Embeddings, one multi-head attention, a readout: as many parameters for any h.
+
+    Args:
+        hidden: units of a ReLU layer in the readout; 0 for a linear readout. Only with a hidden
+            layer can one mean of several values be told apart by its unequal weights.
 
     Paper: section 3.2.2
     """
 
-    def __init__(self, task: Lookups, num_heads: int, d_model: int = 64, d_k: int | None = None):
+    def __init__(
+        self,
+        task: Lookups,
+        num_heads: int,
+        d_model: int = 64,
+        d_k: int | None = None,
+        hidden: int = 0,
+    ):
         super().__init__()
         self.task = task
         # Each slot has its own vectors: "key 5 in slot 2" is another question than "in slot 1".
         self.asked = nn.Embedding(task.slots * task.keys, d_model)
         self.key, self.value = (nn.Embedding(n, d_model) for n in (task.keys, task.values))
         self.attention = MultiHeadAttention(d_model, num_heads, d_k)
-        self.answer = nn.Linear(d_model, task.slots * task.values)
+        outputs = task.slots * task.values
+        self.answer: nn.Module = nn.Linear(d_model, outputs)
+        if hidden:
+            self.answer = nn.Sequential(
+                nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, outputs)
+            )
         self.offset: Tensor
         self.register_buffer("offset", torch.arange(task.slots) * task.keys)
 

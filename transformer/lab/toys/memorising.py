@@ -1,8 +1,7 @@
 """One batch learned by heart, by a correct model or by one with a planted bug.
 
 A model that cannot memorise a handful of pairs is broken. The reverse does not follow, and the
-planted bugs measure how far it does not. Each of them leaves a program that runs without an
-error; most have occurred in published code.
+planted bugs measure how far it does not. Each of them leaves a program that runs without an error.
 """
 
 from collections.abc import Callable

@@ -1,0 +1,130 @@
+"""How many heads four look-ups need, after how much training: ten seeds, equal parameters.
+
+All models of a readout have the same number of parameters, whatever the number of heads. The
+readout with a hidden layer can tell values apart that one mean holds in unequal shares; the linear
+one cannot.
+
+Paper: section 3.2.2 (with a single attention head, averaging inhibits this)
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from transformer.lab.toys.lookups import LookupModel, Lookups
+from transformer.lab.training_loop import optimise
+from transformer.model.attention import record_attention
+
+RECORD = Path(__file__).parent / "lookup_study.json"
+
+# Eight objects on a table, each with one of eight colours; four objects are asked for at once.
+TASK = Lookups(slots=4, entries=8, keys=16, values=8)
+
+D_MODEL = 32
+BATCH = 32
+SEEDS = tuple(range(1, 11))
+HEADS = (1, 2, 4, 8, 16)
+STEPS = (250, 1000, 4000)
+RATE = 1e-2
+HIDDEN = 128
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a set of runs has in common; they differ in their seed.
+
+    Args:
+        heads: of the attention.
+        steps: of training; the learning rate falls linearly to zero over them.
+        hidden: units of the readout's hidden layer; 0 for a linear readout.
+        rate: the learning rate of the first step.
+    """
+
+    heads: int
+    steps: int
+    hidden: int = HIDDEN
+    rate: float = RATE
+
+    def model(self, seed: int) -> LookupModel:
+        """Make the model with weights drawn from a seed."""
+        torch.manual_seed(seed)
+        return LookupModel(TASK, self.heads, D_MODEL, hidden=self.hidden)
+
+
+SETTINGS = (
+    *(Setting(heads, steps) for steps in STEPS[:2] for heads in HEADS),
+    *(Setting(heads, STEPS[1], hidden=0) for heads in HEADS),
+    *(Setting(heads, STEPS[1], rate=rate) for heads in (1, 4) for rate in (RATE / 2, 2 * RATE)),
+    *(Setting(heads, STEPS[2]) for heads in (1, 4, 2)),  # does more training help?
+)
+
+
+class _Together(nn.Module):
+    """Models of one shape as one module, with an axis for them in front of every parameter."""
+
+    def __init__(self, models: Sequence[LookupModel]):
+        super().__init__()
+        self.names = [name for name, _ in models[0].named_parameters()]
+        stacked, self.rest = stack_module_state(list(models))
+        self.stacked = nn.ParameterList([stacked[name].detach() for name in self.names])
+        # The weights are not needed, but PyTorch cannot batch its fused kernel over models.
+        models[0].attention.on_weights = lambda weights: None
+        self.shape = [models[0]]  # in a list, so that its parameters are not trained
+
+    def forward(self, asked: Tensor, table: Tensor) -> Tensor:
+        def one(parameters: dict[str, Tensor], rest: dict[str, Tensor], *batch: Tensor) -> Tensor:
+            return functional_call(self.shape[0], (parameters, rest), batch)
+
+        parameters = dict(zip(self.names, self.stacked, strict=True))
+        return vmap(one)(parameters, self.rest, asked, table)
+
+
+def learn(setting: Setting, seeds: Sequence[int] = SEEDS) -> list[LookupModel]:
+    """Train one model per seed, all at the same time, on fresh tables.
+
+    Each has the weights, tables and steps that it would have alone.
+    """
+    models = [setting.model(seed) for seed in seeds]
+    together = _Together(models)
+
+    def loss(step: int) -> Tensor:
+        batches = [TASK.batch(BATCH, seed * 1_000_000 + step) for seed in seeds]
+        asked, table, right = (torch.stack(part) for part in zip(*batches, strict=True))
+        logits = together(asked, table)
+        mean = nn.functional.cross_entropy(logits.flatten(0, -2), right.flatten())
+        return mean * len(seeds)  # the gradient of each model is that of its own mean
+
+    optimise(together, loss, setting.steps, lambda t: setting.rate * (1 - (t - 1) / setting.steps))
+    models[0].attention.on_weights = None
+    for number, model in enumerate(models):
+        learned = zip(together.names, together.stacked, strict=True)
+        model.load_state_dict({k: v.detach()[number] for k, v in learned}, strict=False)
+        model.eval()
+    return models
+
+
+@torch.no_grad()
+def weight_on_slots(
+    model: LookupModel, size: int = 2000, seed: int = 10**12
+) -> Float[Tensor, "heads slots"]:
+    """Return the mean weight of each head on the entry that each slot asks for."""
+    asked, table, _ = model.task.batch(size, seed)
+    with record_attention(model) as recorded:
+        model(asked, table)
+    (weights,) = recorded.values()
+    here = (table[:, None, :, 0] == asked[:, :, None]).float()
+    return (weights[:, :, 0] @ here.mT).mean(dim=0)
+
+
+def found(runs: Iterable[Mapping[str, Any]], setting: Setting) -> Float[np.ndarray, " seeds"]:
+    """Return the recorded shares of right answers of a setting, one per seed."""
+    wanted = asdict(setting)
+    (run,) = [run for run in runs if all(run[key] == value for key, value in wanted.items())]
+    return np.array(run["right"])
