@@ -1,4 +1,4 @@
-"""Pictures of chapter 11: from a black box to sub-layers, and who is called how often.
+"""Pictures of chapter 11: from a black box to sub-layers, and how often each stack is called.
 
 Each function returns a :class:`~transformer.book.drawing.Picture`; a chapter shows it in one line.
 """
@@ -7,8 +7,8 @@ from transformer.book.drawing import Area, Drawing, Number, Picture
 
 _ENGLISH = ("The animal didn't", "cross the street", "because it was", "too tired")
 _GERMAN = ("Das Tier überquerte", "die Straße nicht,", "weil es", "zu müde war.")
-_LAYERS = 3  # of either stack in the shipped model
-_TOKENS = 8  # of the source, with the end symbol
+_LAYERS = 3  # of each stack in the shipped model
+_TOKENS = 13  # of the source, with the end symbol
 _ENCODER = ("Self-attention", "Add & norm", "Feed-forward", "Add & norm")
 _DECODER = (
     "Masked\nself-attention", "Add & norm", "Cross-attention", "Add & norm", "Feed-forward",
@@ -21,12 +21,12 @@ _CALLS = (
     ("3", "<bos> Das Tier", "überqu"),
     ("4", "<bos> Das Tier überqu", "erte"),
     ("", "…", "…"),
-    ("9", "<bos> Das Tier … nicht .", "<eos>"),
+    ("15", "<bos> Das Tier … war .", "<eos>"),
 )
 
 
 def zoom() -> Picture:
-    """Draw the model three times: as one box, as two stacks, and as sub-layers."""
+    """Draw the model at three magnifications: one box, two stacks, sub-layers."""
 
     def draw(picture: Drawing) -> None:
         if picture.narrow:
@@ -41,11 +41,12 @@ def zoom() -> Picture:
         _magnify(picture, top, layers)
 
     return Picture(
-        "The model in three magnifications. First, one box that turns an English sentence into a "
+        "The model at three magnifications. First, one box that turns an English sentence into a "
         "German one. Second, an encoder of three layers beside a decoder of three layers; the "
         "encoder's output goes to every decoder layer; embeddings below, linear map and softmax "
-        "above. Third, one layer of each: self-attention and feed-forward in the encoder; masked "
-        "self-attention, cross-attention and feed-forward in the decoder; add and norm after each.",
+        "above. Third, the top layer of each: self-attention and feed-forward in the encoder; "
+        "masked self-attention, cross-attention and feed-forward in the decoder; add and norm "
+        "after each.",
         draw,
         (688, 366),
         narrow=(372, 1040),
@@ -66,7 +67,7 @@ def _black_box(picture: Drawing, x: Number, y: Number) -> Area:
 
 
 def _stacks(picture: Drawing, x: Number, y: Number, width: Number) -> tuple[Area, Area]:
-    """Draw both stacks from bottom to top; return the whole and the area of both top layers."""
+    """Draw both stacks from bottom to top; return the areas of the frame and of the top layers."""
     lane, step, first = (width - 38) / 2, 44, y + 116
     sides = x + 8, x + width - lane - 8
     whole = picture.box(x, y, width, 354, "", "ground", edge="rule", corner=10)
@@ -164,7 +165,7 @@ def encode_once() -> Picture:
 
     return Picture(
         "The encoder is called once and turns the sentence into the memory, one vector per token. "
-        "The decoder is called nine times. Each call reads the memory and the translation so far, "
+        "The decoder is called 15 times. Each call reads the memory and the translation so far, "
         "and writes one more token: Das, Tier, überqu, erte, and so on to the end symbol.",
         draw,
         (688, 388),
@@ -175,12 +176,15 @@ def encode_once() -> Picture:
 def _encoder(picture: Drawing) -> Area:
     """Draw the sentence, the encoder and the memory from left to right; return the memory."""
     text, box, memory = (0, 152, 282) if picture.narrow else (96, 304, 500)
-    for i, line in enumerate(("The animal didn't", "cross the street")):
-        picture.text((text, 42 + 19 * i), line, anchor="start")
+    for i, line in enumerate(_ENGLISH):
+        picture.text((text, 24 + 18 * i), line, anchor="start")
     encoder = picture.box(box, 26, 96, 50, "Encoder,\ncalled once", "green", "ground")
     picture.arrow((text + 128, 51), encoder.left, colour="ink")
-    bars = [picture.box(memory + 12 * i, 28, 8, 46, "", "green", corner=2) for i in range(_TOKENS)]
+    step, bar = (7, 5) if picture.narrow else (12, 8)
+    bars = [
+        picture.box(memory + step * i, 28, bar, 46, "", "green", corner=2) for i in range(_TOKENS)
+    ]
     picture.arrow(encoder.right, (memory - 4, 51), colour="ink")
-    whole = Area(memory, 28, bars[-1].x + 8 - memory, 46)
+    whole = Area(memory, 28, bars[-1].x + bar - memory, 46)
     picture.text((whole.top[0], 14), "memory", "soft", 13)
     return whole

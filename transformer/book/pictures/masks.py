@@ -1,7 +1,7 @@
-"""Pictures of chapter 6: the answer in the decoder's input, and three masks with real scores."""
+"""Pictures of chapter 6: the answer in the decoder's input, three masks, influence of inputs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -60,7 +60,7 @@ def the_answer_in_the_input() -> Picture:
         "An encoder reads “The animal didn't cross the street”. A decoder reads the German "
         "translation, shifted by one, and must predict it. The fourth position reads “ging” and "
         "must predict “nicht”. It may look at the first four inputs. The fifth input is “nicht”, "
-        "the answer: the way from there is crossed out, and so are those from later inputs.",
+        "the answer: the line from it is cut off, and so are those from later inputs.",
         draw,
         (688, 290),
         narrow=(372, 420),
@@ -115,12 +115,12 @@ class MaskedAttention:
 
     Args:
         name: of the attention.
-        rule: what its mask hides.
+        rule: a phrase that says what its mask hides.
         queries: tokens that attend.
         keys: tokens that are attended to.
-        scores: of one head, before the mask.
+        scores: of one head, before masking.
         mask: True = may attend.
-        row: query whose numbers are shown.
+        row: index of the query whose numbers are shown.
     """
 
     name: str
@@ -143,7 +143,7 @@ def three_attentions() -> tuple[MaskedAttention, MaskedAttention, MaskedAttentio
     scores = [_scores(model, f"{name}_attention", source, target) for name in names]
     of_source, of_target = (
         tuple(token.lstrip("▁") for token in tokenizer.tokens(ids[1][: len(ids[1]) - cut].tolist()))
-        for ids, cut in ((source, 0), (target, 1))  # nothing reads what target padding computes
+        for ids, cut in ((source, 0), (target, 1))  # no position reads the target's padding
     )
     T, S = len(of_target), len(of_source)
     real, tired, tier = (
@@ -225,9 +225,9 @@ def _block(picture: Drawing, shown: MaskedAttention, top: Number) -> None:
     for edge in (at, at + cell):
         picture.arrow((x, edge), (x + width, edge), colour="query", width=2, tip=False)
     if picture.narrow:
-        left, line, wide = 66, y + 164, 51
+        left, line, wide = 65, y + 164, 51
     else:
-        left, line, wide = 352, y + 24, 56
+        left, line, wide = 351, y + 24, 56
         picture.arrow((x + width + 6, at + cell / 2), (left - 70, at + cell / 2), colour="query")
     scores = shown.scores[shown.row].numpy()
     seen = shown.mask[shown.row].numpy()
@@ -239,3 +239,36 @@ def _block(picture: Drawing, shown: MaskedAttention, top: Number) -> None:
     for j in np.flatnonzero(~seen).tolist():
         picture.box(left + wide * j + 1, line + 33, wide - 2, 26, "−∞", "hidden", corner=0)
     picture.grid(left, line + 64, [weights.numpy()], "key", size, ["weight"], (), 2, 1.0)
+
+
+class Influences(Picture):
+    """How strongly each output depends on each input; a stepped line bounds the future.
+
+    Args:
+        maps: influence of each input (column) on each output (row), by the name of the mask.
+        inputs: names of the columns.
+        labels: names of the rows.
+    """
+
+    def __init__(
+        self, maps: Mapping[str, Float[Tensor, "T T"]], inputs: Sequence[str], labels: Sequence[str]
+    ) -> None:
+        largest = (
+            f"{name}: {', '.join(inputs[place] for place in reads.argmax(dim=1).tolist())}"
+            for name, reads in maps.items()
+        )
+        corners = np.repeat(range(len(inputs) + 1), 2)
+        wide, high = 36, 28
+
+        def draw(picture: Drawing) -> None:
+            for number, (name, reads) in enumerate(maps.items()):
+                x, y = (58, 52 + 274 * number) if picture.narrow else (58 + 366 * number, 52)
+                shares = (reads / reads.amax(dim=1, keepdim=True)).numpy()
+                shown = np.where(shares < 0.05, np.nan, shares)
+                picture.text((x, y - 40), name, anchor="start", bold=True)
+                picture.grid(x, y, shown, "key", (wide, high), labels, inputs, 1, 1.0)
+                steps = zip(x + wide * corners[2:], y + high * corners[1:-1], strict=True)
+                picture.arrow(*steps, colour="query", width=2.5, tip=False)
+
+        described = f"The input on which each output depends most, {'; '.join(largest)}."
+        super().__init__(described, draw, (688, 256), narrow=(372, 530))

@@ -20,7 +20,7 @@ back.addEventListener("click", () => go(-1));
 next.addEventListener("click", () => go(1));
 root.addEventListener("keydown", event => {
   const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  // A slider and a menu have a use of their own for arrows.
+  // Sliders and menus use the arrow keys themselves.
   if (!by || !event.target.matches("button") || event.altKey || event.ctrlKey || event.metaKey)
     return;
   event.preventDefault();
@@ -77,7 +77,7 @@ function matrix(s, chosen) {
     frame(NAMES, 2 + chosen * ROW, wide, ROW, { stroke: "var(--ink)", "stroke-width": 2 }));
 }
 
-// One vector, a line per 64 numbers: a line is what belongs to one head.
+// One vector with 64 numbers per line, which are those of one head.
 function vector(s, chosen) {
   const [values, columns] = shades(s, chosen), across = 64, high = 20;
   const wide = stage.clientWidth - 2, height = values.length / across * high;
@@ -115,8 +115,8 @@ function strongest(s, chosen) {
   const keys = data.tokens[s.name.startsWith("masked") ? "target" : "source"];
   return s.weights.map((map, h) => {
     const row = map[chosen], best = row.map((_, k) => k).sort((a, b) => row[b] - row[a]);
-    return `head ${h + 1}: ` +
-      best.slice(0, 2).filter((k, n) => !n || row[k] >= 50).map(k => `${keys[k]} ${Math.round(row[k] / 10)} %`).join(", ");
+    return `in head ${h + 1} ` +
+      best.slice(0, 2).filter((k, n) => !n || row[k] >= 50).map(k => `${keys[k]} ${Math.round(row[k] / 10)}\u00a0%`).join(", ");
   });
 }
 
@@ -138,7 +138,7 @@ function tokenIds(s, chosen) {
     class: i === chosen ? "here" : "" }, make("b", {}, data.tokens[s.side][i]), String(id))));
 }
 
-// The way through the model: a mark per step, a group per part.
+// The progress bar: one mark per step, grouped by part.
 function track(now) {
   const groups = [];
   data.steps.forEach((s, i) => {
@@ -169,16 +169,16 @@ function update() {
   } else if (s.weights) {
     shown.push(maps(s, chosen), note("Rows: queries. Columns: keys, in the order of their tokens. " +
       "The stronger the colour, the larger the weight."));
-    whole.push(`\u201c${token}\u201d reads most from these, ${strongest(s, chosen).join("; ")}.`);
+    whole.push(`The largest weights of \u201c${token}\u201d are ${strongest(s, chosen).join("; ")}.`);
   } else if (s.tops) {
     shown.push(note(`Position \u201c${token}\u201d: the ${s.tops[chosen].length} largest of ` +
       `${s.shape.split(" \u00d7 ")[1]} numbers`), bars(s, chosen));
-    whole.push(`After \u201c${token}\u201d, the first choice is ` +
+    whole.push(`After \u201c${token}\u201d, the most probable token is ` +
       `\u201c${s.tops[chosen][0][0]}\u201d.`);
   } else {
     const first = s.first[chosen].map(value => fixed(value)).join(", ");
-    shown.push(matrix(s, chosen), note(`The row of \u201c${token}\u201d, 64 numbers per line; ` +
-      `grey is negative, the full colour is ${fixed(s.largest, 1)}.`), vector(s, chosen));
+    shown.push(matrix(s, chosen), note(`The row of \u201c${token}\u201d, 64 numbers per line. ` +
+      `Grey is negative; the strongest shade is \u00b1${fixed(s.largest, 1)}.`), vector(s, chosen));
     whole.push(`The row of \u201c${token}\u201d begins ${first}; its length is ` +
       `${fixed(s.length[chosen], 1)}.`);
   }

@@ -71,7 +71,7 @@ def record_walk(
 ) -> list[Step]:
     """Run a model once, and return the tensors on the way in the order in which they arise.
 
-    The first layer of either stack is recorded in detail, of the others the output.
+    The first layer of each stack is recorded in detail; of the other layers, only the output is.
 
     Args:
         model: a model with norms after the residual sums, in evaluation mode.
@@ -122,32 +122,33 @@ def _encoder_steps(
         *(step(one, name, f"Self-attention begins with three linear maps; the {turn}. {cut}",
                kept[f"{at}.{name}_projection.out"], name)
           for name, turn, cut in (
-              ("query", "first makes the queries", "The heads share its columns."),
+              ("query", "first makes the queries", "Its columns are divided among the heads."),
               ("key", "second makes the keys", "Each query will be compared with them."),
               ("value", "third makes the values", "The output will be a weighted sum of them."))),
-        step(one, "attention weights", "Each query is compared with every key, per head. The "
-             "softmax makes each row sum to 1. Only here do tokens read from one another.",
-             weights[at][0]),
+        step(one, "attention weights", "In each head, every query is compared with every key, "
+             "and the softmax makes each row sum to 1. Only through these weights do tokens read "
+             "from one another.", weights[at][0]),
         step(one, "weighted sums of the values", "Each head returns a weighted sum of its values; "
-             "the results of the heads are written side by side.",
+             "the results of all heads are concatenated.",
              kept[f"{at}.output_projection.in"], "value"),
         step(one, "output of self-attention", "One more linear map, W^O, mixes the heads.",
              kept[f"{at}.out"]),
-        step(one, "add", "The residual connection adds what went into the sub-layer.",
+        step(one, "add", "The residual connection adds the input of the sub-layer to its output.",
              kept["encoder.0.self_attention_residual.norm.in"]),
         step(one, "norm", "Layer norm brings each row to mean 0 and variance 1, then scales and "
              "shifts its columns by learned amounts.",
              kept["encoder.0.self_attention_residual.norm.out"]),
-        step(one, "feed-forward, hidden layer", "Each row alone goes through a linear map to more "
-             "numbers and a ReLU, which sets the negative ones to 0.",
+        step(one, "feed-forward, hidden layer", "Each row goes on its own through a linear map "
+             "to more numbers and a ReLU, which sets the negative ones to 0.",
              kept["encoder.0.feed_forward.hidden.out"].relu(), "purple"),
-        step(one, "feed-forward, output", "A second linear map returns to the width of the model.",
+        step(one, "feed-forward, output", "A second linear map leads back to the width of the "
+             "model.",
              kept["encoder.0.feed_forward.out"]),
-        step(one, "add and norm", "Residual connection and layer norm again. This is the output of "
-             "the first layer.", kept["encoder.0.out"]),
+        step(one, "add and norm", "Residual connection and layer norm follow again. This is the "
+             "output of the first layer.", kept["encoder.0.out"]),
     ]  # fmt: skip
     for i in range(1, n):
-        says = "The same two sub-layers, with parameters of their own."
+        says = "The same two sub-layers, with their own parameters."
         if i == n - 1:
             says += " The output of the last layer is the memory, which the decoder reads."
         steps.append(step(f"Encoder layer {i + 1}", "output", says, kept[f"encoder.{i}.out"]))
@@ -163,34 +164,37 @@ def _decoder_steps(
     at, one = "decoder.0", "Decoder layer 1"
     steps = [
         step("Target so far", "token ids", "The decoder reads the translation so far, shifted "
-             "right: a start symbol comes first, and each position predicts the next token.",
+             "right: it begins with a start symbol, and each position predicts the next token.",
              target.T),
-        step("Target so far", "embedding + position", "The same matrix and the same sinusoids as "
-             "on the source side.", kept["decoder.0.in"]),
+        step("Target so far", "embedding + position", "The embedding matrix and the sinusoids are "
+             "those of the source side.", kept["decoder.0.in"]),
         step(one, "masked attention weights", "The target attends to itself. The mask hides later "
              "positions: their weights are exactly 0.", weights[f"{at}.self_attention"][0]),
-        step(one, "add and norm", "Weighted sums, output projection, residual connection, layer "
-             "norm: as in the encoder.", kept[f"{at}.self_attention_residual.out"]),
-        step(one, "cross-attention weights", "Queries from the target, keys and values from the "
-             "memory: here the translation reads the source.",
+        step(one, "add and norm", "The weighted sums, the output projection, the residual "
+             "connection and the layer norm follow as in the encoder.",
+             kept[f"{at}.self_attention_residual.out"]),
+        step(one, "cross-attention weights", "The queries come from the target, the keys and "
+             "values from the memory. Through these weights the translation reads the source.",
              weights[f"{at}.cross_attention"][0]),
-        step(one, "output of cross-attention", "What each target position has read from the "
-             "source.", kept[f"{at}.cross_attention.out"], "value"),
-        step(one, "add and norm", "It is added to the target's own vector, and normalised.",
-             kept[f"{at}.cross_attention_residual.out"]),
-        step(one, "feed-forward, hidden layer", "The same kind of network as in the encoder, with "
-             "parameters of its own.", kept[f"{at}.feed_forward.hidden.out"].relu(), "purple"),
-        step(one, "add and norm", "The output of the first decoder layer.", kept[f"{at}.out"]),
+        step(one, "output of cross-attention", "This is what each target position has read "
+             "from the source.", kept[f"{at}.cross_attention.out"], "value"),
+        step(one, "add and norm", "It is added to the target's own vector, and the sum is "
+             "normalised.", kept[f"{at}.cross_attention_residual.out"]),
+        step(one, "feed-forward, hidden layer", "The network is built as in the encoder, with its "
+             "own parameters.", kept[f"{at}.feed_forward.hidden.out"].relu(), "purple"),
+        step(one, "add and norm", "This is the output of the first decoder layer.",
+             kept[f"{at}.out"]),
     ]  # fmt: skip
     for i in range(1, n):
-        says = "The same three sub-layers, with parameters of their own and the same memory."
+        says = "The same three sub-layers, with their own parameters and the same memory."
         steps.append(step(f"Decoder layer {i + 1}", "output", says, kept[f"decoder.{i}.out"]))
     return [
         *steps,
-        step("Output", "logits", "The embedding matrix once more: the dot product of the vector "
-             "with the row of every token of the vocabulary.", logits),
-        step("Output", "probabilities", "A softmax over the vocabulary. Choosing a token from it "
-             "is the task of a search, outside of the model.", logits.softmax(dim=-1)),
+        step("Output", "logits", "A position's logit of a token is the dot product of its vector "
+             "and the token's row in the embedding matrix, which is used again here.", logits),
+        step("Output", "probabilities", "The softmax turns each row of logits into probabilities "
+             "that sum to 1. A search, outside the model, chooses a token.",
+             logits.softmax(dim=-1)),
     ]  # fmt: skip
 
 

@@ -7,8 +7,9 @@ training.
 Paper: section 1 and 2 (recurrent encoder-decoders with attention)
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,19 @@ def shares_of(
     """Return the recorded shares of a reader, of shape (seeds, steps, lengths)."""
     found = [run["shares"] for run in runs if (run["reader"], run["factor"]) == (reader, factor)]
     return np.array(found)
+
+
+#: What the record says before its runs.
+HEADING = dict(steps=STEPS, lengths=LENGTHS)
+
+
+def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Train what a record lacks, and yield each run with a line about it."""
+    done = {(run["reader"], run["factor"], run["seed"]) for run in runs}
+    for seed, reader, factor in product(SEEDS, READERS, FACTORS):
+        if (reader.name, factor, seed) in done:
+            continue
+        model, shares = learn(reader, seed, factor)
+        run = dict(reader=reader.name, factor=factor, seed=seed)
+        run |= dict(parameters=model.num_parameters(), shares=shares)
+        yield run, f"{reader.name}, {factor}, seed {seed}: {shares[-1]}"

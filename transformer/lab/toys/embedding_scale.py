@@ -6,8 +6,9 @@ source does not matter. Symbols, lengths and vocabulary are the same.
 Paper: section 3.4
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +113,17 @@ def losses_of(
     """Return the recorded losses of a start, by its name, on a task."""
     (found,) = [run["losses"] for run in runs if (run["start"], run["task"]) == (start, task)]
     return np.array(found)
+
+
+#: What the record says before its runs.
+HEADING = dict(steps=STEPS, block=BLOCK, seeds=SEEDS)
+
+
+def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Train what a record lacks, and yield each run with a line about it."""
+    done = {(run["start"], run["task"]) for run in runs}
+    for task, start in product(TASKS, STARTS):
+        if (start.name, task) not in done:
+            losses = learn(start, task)
+            run = dict(start=start.name, task=task, losses=losses.tolist())
+            yield run, f"{start.name}, {task}: {losses[:, -4:].mean():.2f}"

@@ -7,7 +7,7 @@ more layers of attention.
 Paper: section 3.3
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -177,3 +177,24 @@ def shares_of(
     wanted = shape.name, task, rate
     (found,) = [r["shares"] for r in runs if (r["shape"], r["task"], r["rate"]) == wanted]
     return np.array(found)
+
+
+#: What the record says before its runs.
+HEADING = dict(steps=STEPS, seeds=SEEDS)
+
+
+def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Train what a record lacks, and yield each run with a line about it."""
+    done = {(run["shape"], run["task"], run["rate"]) for run in runs}
+    wanted: list[tuple[Shape, Task, float]] = [
+        (shape, "know", RATE) for shape in (BARE, *FEED_FORWARD, *WIDER, *DEEPER)
+    ]
+    wanted.append((BARE, "move", RATE))
+    wanted += [(ways[-1], "know", LOWER) for ways in (FEED_FORWARD, WIDER)]
+    for shape, task, rate in wanted:
+        if (shape.name, task, rate) in done:
+            continue
+        shares = learn(shape, task, rate)
+        run = dict(shape=shape.name, task=task, rate=rate, parameters=parameters(shape))
+        means = [sum(share) / len(SEEDS) for share in zip(*shares, strict=True)]
+        yield run | dict(shares=shares), f"{shape.name}, {task}, {rate}: {means}"

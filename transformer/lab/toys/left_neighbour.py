@@ -6,8 +6,9 @@ or with none. Then it is tested at positions that training never used.
 Paper: section 3.5 (sinusoids "may allow the model to extrapolate")
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +186,21 @@ def inside_and_beyond(
         "sequence inside": longer[..., : trained // WINDOW].mean(axis=-1),
         "sequence beyond": longer[..., trained // WINDOW :].mean(axis=-1),
     }
+
+
+#: What the record says before its runs.
+HEADING = dict(steps=STEPS, places=PLACES, long=LONG)
+
+
+def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Train what a record lacks, and yield each run with a line about it."""
+    done = {(run["positions"], run["trained"], run["factor"], run["seed"]) for run in runs}
+    for factor, seed, way in product(FACTORS, SEEDS, WAYS):
+        fewer = factor != FACTORS[0] or way.positions == "none"
+        if fewer and seed not in FEWER_SEEDS:
+            continue
+        if (way.positions, way.trained, factor, seed) in done:
+            continue
+        _, measured = learn(way, seed, factor)
+        run = dict(positions=way.positions, trained=way.trained, factor=factor, seed=seed)
+        yield run | dict(measured=measured), f"{way}, {factor}, seed {seed}: {measured[-1]}"

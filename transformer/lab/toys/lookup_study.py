@@ -7,7 +7,7 @@ one cannot.
 Paper: section 3.2.2 (with a single attention head, averaging inhibits this)
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from transformer.lab.toys.lookups import LookupModel, Lookups
+from transformer.lab.toys.lookups import LookupModel, Lookups, lookup_accuracy
 from transformer.lab.training_loop import optimise
 from transformer.model.attention import record_attention
 
@@ -128,3 +128,22 @@ def found(runs: Iterable[Mapping[str, Any]], setting: Setting) -> Float[np.ndarr
     wanted = asdict(setting)
     (run,) = [run for run in runs if all(run[key] == value for key, value in wanted.items())]
     return np.array(run["right"])
+
+
+#: What the record says before its runs.
+HEADING = dict(seeds=SEEDS, d_model=D_MODEL, batch=BATCH)
+
+
+def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Train what a record lacks, and yield each run with a line about it."""
+    done = [{key: run[key] for key in asdict(SETTINGS[0])} for run in runs]
+    for setting in SETTINGS:
+        if asdict(setting) in done:
+            continue
+        models = learn(setting)
+        right = [lookup_accuracy(model) for model in models]
+        size = sum(weight.numel() for weight in models[0].parameters())
+        run = asdict(setting) | dict(parameters=size, right=right)
+        if setting.heads == TASK.slots:
+            run["weight_on_slots"] = [weight_on_slots(model).tolist() for model in models]
+        yield run, f"{setting}: {sum(right) / len(right):.3f}"

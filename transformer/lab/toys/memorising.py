@@ -1,7 +1,7 @@
-"""One batch learned by heart, by a correct model or by one with a planted bug.
+"""Training on one batch until it is memorised, with a correct model or a planted bug.
 
-A model that cannot memorise a handful of pairs is broken. The reverse does not follow, and the
-planted bugs measure how far it does not. Each of them leaves a program that runs without an error.
+A model that cannot memorise a handful of pairs is broken. The reverse does not follow: the planted
+bugs show which mistakes such training does not reveal. None of them raises an error.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,9 @@
-"""Nine planted bugs against seven tests: two on a batch learned by heart, four properties, parity.
+"""Nine planted bugs against seven tests: a batch learned by heart, four properties, parity."""
 
-    python -m transformer.lab.toys.planted     about seven minutes on one CPU core
-
-Ctrl-C stops it, and the same command continues.
-"""
-
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +13,6 @@ from torch import Tensor
 
 from transformer.data.batching import Batch
 from transformer.interop import to_torch
-from transformer.lab.recording import Recording, parser
 from transformer.lab.toys.memorising import BUGS, NO_BUG, Bug, memorise
 from transformer.lab.toys.properties import cache_gap, leak_gap, order_gap, padding_gap
 from transformer.lab.toys.toy import REVERSE, recited, toy_config
@@ -50,7 +47,7 @@ def logits_by_torch(
 
 @torch.no_grad()
 def parity_gap(model: Transformer, batch: Batch) -> float:
-    """Give the weights to a correct model, run it with PyTorch's stacks, and compare the logits.
+    """Copy the parameters into a correct model, run it by PyTorch, and compare the logits.
 
     Returns:
         The largest difference at real target positions.
@@ -67,7 +64,7 @@ def examine(bug: Bug, seed: int, steps: int) -> list[float]:
 
     Args:
         bug: the bug, or :data:`~transformer.lab.toys.memorising.NO_BUG`.
-        seed: of the weights and of the batch.
+        seed: of the initial parameters and of the batch.
         steps: number of training steps.
 
     Returns:
@@ -96,7 +93,7 @@ def noticed(measured: np.ndarray) -> np.ndarray:
 
 
 def recorded(steps: int) -> np.ndarray:
-    """Read what was measured after so many steps.
+    """Read the measurements taken after a number of training steps.
 
     Returns:
         Shape (1 + bugs, seeds, tests); the first entry is the model without a bug.
@@ -106,23 +103,15 @@ def recorded(steps: int) -> np.ndarray:
     return np.array([[runs[bug.name, seed] for seed in SEEDS] for bug in (NO_BUG, *BUGS)])
 
 
-def main() -> None:
-    """Record the runs that are missing."""
-    chosen = parser(__doc__, RECORD).parse_args()
-    torch.set_num_threads(1)
-    recording = Recording(
-        chosen.output, "transformer.lab.toys.planted", pairs=PAIRS, rate=RATE, tests=TESTS
-    )
-    runs = recording.content.setdefault("runs", [])
+#: What the record says before its runs.
+HEADING = dict(pairs=PAIRS, rate=RATE, tests=TESTS)
+
+
+def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Train what a record lacks, and yield each run with a line about it."""
     done = {(run["bug"], run["steps"], run["seed"]) for run in runs}
-    for steps in STEPS:
-        for bug in (NO_BUG, *BUGS):
-            for seed in SEEDS:
-                if (bug.name, steps, seed) not in done:
-                    values = [float(f"{value:.3g}") for value in examine(bug, seed, steps)]
-                    runs.append(dict(bug=bug.name, steps=steps, seed=seed, measured=values))
-            recording.save(f"{bug.name}, {steps} steps")
-
-
-if __name__ == "__main__":
-    main()
+    for steps, bug, seed in product(STEPS, (NO_BUG, *BUGS), SEEDS):
+        if (bug.name, steps, seed) not in done:
+            values = [float(f"{value:.3g}") for value in examine(bug, seed, steps)]
+            run = dict(bug=bug.name, steps=steps, seed=seed, measured=values)
+            yield run, f"{bug.name}, {steps} steps, seed {seed}"

@@ -68,7 +68,7 @@ def order_gap(model: Transformer, batch: Batch) -> float:
     """Reverse the real tokens of each source, and measure how much the logits change.
 
     Returns:
-        The largest change. Here 0 is the failure: the model is blind to the order.
+        The largest change. Here 0 is the failure: the model ignores the order.
     """
     turned = batch.source.clone()
     for row in turned:

@@ -1,13 +1,14 @@
-"""Transformers that train with and without the causal mask, and what they can do afterwards.
+"""Transformers trained with and without the causal mask, tested with the truth and on their own.
 
-Without the mask a decoder position sees its own label, one place to its right. The task is to write
-a sequence backwards, so a model either copies labels or reads the source.
+Without the mask, a decoder position sees its own label, one place to its right. The task is to
+write a sequence backwards: a model can copy its labels or read the source.
 
 Paper: sections 3.1 and 3.2.3 (masking in the decoder)
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ RECORD = Path(__file__).parent / "unmasked.json"
 # Three to six of ten symbols, to be written backwards.
 TASK = ToyTask(lambda symbols: symbols[::-1], symbols=10, shortest=3, longest=6)
 
-#: Later positions that the decoder sees, by the name of the mask.
+#: Number of later positions that the decoder sees, by the name of the mask.
 MASKS = {"causal mask": 0, "one position too many": 1, "no mask": 99}
-STEPS = (250, 1000)  # training steps after which a model is measured
+STEPS = (250, 1000)  # training steps before each measurement
 SEEDS = tuple(range(1, 11))
 WARMUP = 100
 BATCH = 32
@@ -38,13 +39,13 @@ BATCH = 32
 def learn(
     mask: str, seed: int, steps: Sequence[int] = STEPS, size: int = 200
 ) -> tuple[PeekingTransformer, list[dict[str, float]]]:
-    """Train a model and measure it on the way. Adam starts afresh after each measurement.
+    """Train a model and measure it at given steps. Adam starts afresh after each measurement.
 
     Args:
-        mask: its name in :data:`MASKS`.
+        mask: a name in :data:`MASKS`.
         seed: of the weights and of the training sequences.
-        steps: training steps after which to measure, in rising order.
-        size: number of new sequences to measure on.
+        steps: training steps after which to measure, in ascending order.
+        size: number of new sequences to measure with.
 
     Returns:
         The model, and per entry of ``steps`` the result of :func:`measure` with the mean ``loss``
@@ -76,9 +77,9 @@ def measure(model: PeekingTransformer, size: int = 200) -> dict[str, float]:
         ``forced``: sequences with every symbol right when the true symbols before it are given.
         ``generated``: sequences that greedy search writes without a mistake. ``empty``: sequences
         of which it writes nothing. ``causal forced`` and ``causal generated``: the same under the
-        causal mask, whatever the mask in training. ``source``: influence of the source on the
-        logits, of that of source and target together. ``label``: outputs that depend on their own
-        label more than on any other target input, among those that have it in the input.
+        causal mask, whatever the mask in training. ``source``: the source's share of the influence
+        of source and target on the logits. ``label``: outputs that depend on their own label more
+        than on any other target input, among those whose label is an input.
     """
     model.eval()
     batch = TASK.batch(size, seed=10**12 + 1)
@@ -120,10 +121,10 @@ def dependence(model: PeekingTransformer, pairs: int = 5) -> dict[str, float]:
 
 @contextmanager
 def seeing(model: PeekingTransformer, future: int) -> Iterator[None]:
-    """Let a model see so many later positions while the ``with`` block runs.
+    """Change how many later positions a model sees inside a ``with`` block.
 
     Args:
-        model: whose mask is changed.
+        model: the model whose mask is changed.
         future: number of later positions; 0 is the causal mask.
     """
     usual, model.future = model.future, future
@@ -136,12 +137,25 @@ def seeing(model: PeekingTransformer, future: int) -> Iterator[None]:
 def numbers_of(
     runs: Iterable[Mapping[str, Any]], mask: str, name: str
 ) -> Float[np.ndarray, "seeds steps"]:
-    """Return a recorded number of every seed, of shape (seeds, steps).
+    """Return one recorded measurement for all seeds and steps, of shape (seeds, steps).
 
     Args:
-        runs: of the record.
+        runs: the runs of the record.
         mask: name of the mask in training.
-        name: of the number, as in :func:`learn`.
+        name: name of the measurement, as in :func:`learn`.
     """
     found = [run["found"] for run in runs if run["mask"] == mask]
     return np.array([[step[name] for step in run] for run in found])
+
+
+#: What the record says before its runs.
+HEADING = dict(steps=STEPS)
+
+
+def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Train what a record lacks, and yield each run with a line about it."""
+    done = {(run["seed"], run["mask"]) for run in runs}
+    for seed, mask in product(SEEDS, MASKS):
+        if (seed, mask) not in done:
+            _, found = learn(mask, seed)
+            yield dict(seed=seed, mask=mask, found=found), f"seed {seed}, {mask}: {found[-1]}"
