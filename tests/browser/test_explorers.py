@@ -12,11 +12,14 @@ from transformer import Translator
 from transformer.book import (
     CompassExplorer,
     DecoderPasses,
+    FoldExplorer,
     MaskBuilder,
+    NextTokenExplorer,
     PositionExplorer,
     SoftmaxExplorer,
+    TensorWalk,
 )
-from transformer.book.widgets.walk import TensorWalk, record_walk
+from transformer.book.widgets.walk import record_walk
 from transformer.lab.layers.depth import KINDS
 from transformer.lab.layers.depth import RECORD as DEPTH
 from transformer.lab.layers.depth_explorer import DepthExplorer
@@ -25,7 +28,8 @@ from transformer.lab.search.steps import record_search
 from transformer.model.positional import sinusoidal_table
 from transformer.recipes.record import read_record
 
-NAMES = ("compass", "softmax", "positions", "beam", "masks", "passes", "walk", "depth")
+NAMES = ("compass", "softmax", "positions", "beam", "masks", "passes", "walk", "depth",
+         "fold", "next")  # fmt: skip
 WORDS = ["<bos>", "die", "Katze", "trank", "Milch", "und", "schlief", "ein", "<eos>"]
 PENALTIES = [(0.0, "gnmt"), (0.6, "gnmt")]
 
@@ -49,6 +53,17 @@ def explorers():
         "positions": PositionExplorer(),
         "beam": BeamExplorer(searches, tokenizer),
         "masks": MaskBuilder(WORDS),
+        "fold": FoldExplorer(
+            np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+            [0, 1, 1, 0],
+            ["none", "didn't", "fail to", "didn't fail to"],
+        ),
+        "next": NextTokenExplorer(
+            torch.randn(5, 40, generator=generator) * 3,
+            tokens[:40],
+            ["", *(" ".join(WORDS[1 : n + 1]) for n in range(1, 5))],
+            step=1,
+        ),
         "depth": DepthExplorer(depth["found"]["fused"], depth["tokens"]),
         "walk": TensorWalk(steps, [tokens[i] for i in source[0]], WORDS[:4], tokens, 2, 1),
         "passes": DecoderPasses(

@@ -9,9 +9,12 @@ from transformer.book.tables import Table, comparison, significant
 from transformer.book.widgets import (
     CompassExplorer,
     DecoderPasses,
+    FoldExplorer,
     MaskBuilder,
+    NextTokenExplorer,
     PositionExplorer,
     SoftmaxExplorer,
+    TensorWalk,
 )
 from transformer.data.progress import progress
 
@@ -19,11 +22,14 @@ __all__ = [
     "AttentionMap",
     "CompassExplorer",
     "DecoderPasses",
+    "FoldExplorer",
     "MaskBuilder",
+    "NextTokenExplorer",
     "Picture",
     "PositionExplorer",
     "SoftmaxExplorer",
     "Table",
+    "TensorWalk",
     "check",
     "check_function",
     "comparison",

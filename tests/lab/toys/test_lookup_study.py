@@ -4,9 +4,12 @@ import numpy as np
 import torch
 
 from transformer.lab.toys.lookup_study import (
+    HEADS,
+    RATE,
     RECORD,
     SEEDS,
     SETTINGS,
+    STEPS,
     TASK,
     Setting,
     found,
@@ -51,3 +54,33 @@ def test_a_recorded_run_is_repeated():
     (model,) = learn(setting, SEEDS[:1])
     recorded = found(read_record(RECORD)["runs"], setting)[0]
     assert np.isclose(lookup_accuracy(model), recorded, atol=0.1)
+
+
+def test_the_record_says_what_chapter_5_says():
+    runs = read_record(RECORD)["runs"]
+    short, middle, long = ({s.heads: found(runs, s) for s in SETTINGS if s == Setting(s.heads, n)}
+                           for n in STEPS)  # fmt: skip
+    linear = {n: found(runs, Setting(n, STEPS[1], hidden=0)) for n in HEADS}
+    guess = {n: (n + (4 - n) / 8) / 4 for n in range(1, 5)}
+    assert all(abs(linear[n].mean() - guess[n]) < 0.05 for n in (1, 2))
+    assert (linear[4] > 0.99).sum() == 9 and linear[4].argmin() == 0
+    assert 0.775 < linear[4][0] < 0.785 and 0.945 < linear[16].mean() < 0.955
+    assert (np.abs(long[1] - guess[2]) < 0.03).sum() == 8
+    assert (np.abs(long[1] - guess[3]) < 0.03).sum() == 2
+    assert long[1].mean() <= middle[1].mean() and 0 < (long[2] - middle[2]).mean() < 0.03
+    assert 0.985 < long[2].max() < 0.995 and np.sort(long[2])[-2] < 0.85
+    assert min(middle[4].min(), middle[8].min()) > 0.985
+    assert middle[16].mean() < middle[4].mean() - 0.3
+    assert short[16].mean() < middle[16].mean() - 0.2
+    for heads, chance in ((1, 0.16), (4, 0.75)):
+        rates = [found(runs, Setting(heads, STEPS[1], rate=r)).mean() for r in (RATE, 2 * RATE)]
+        assert rates[1] < min(rates[0], chance)
+    served = {
+        run["hidden"]: [np.argmax(weight, axis=1) + 1 for weight in run["weight_on_slots"]]
+        for run in runs
+        if (run["heads"], run["steps"], run["rate"]) == (4, STEPS[1], RATE)
+    }
+    for hidden, exception in ((0, 0), (128, 1)):
+        own = [len(set(roles)) == 4 for roles in served[hidden]]
+        assert [seed for seed, each in enumerate(own) if not each] == [exception]
+    assert 4 not in served[0][0] and 0.985 < middle[4][1] < 0.995

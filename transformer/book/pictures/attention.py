@@ -1,6 +1,4 @@
-"""Pictures of chapter 2: one lookup with its numbers, Figure 2 (left), and the sources of Q, K, V.
-
-Each function returns a :class:`~transformer.book.drawing.Picture`; a chapter shows it in one line.
+"""Pictures of chapter 2: one lookup with its numbers, Figure 2 (left), and where Q, K, V come from.
 
 Paper: section 3.2, Figure 2
 """
@@ -16,11 +14,11 @@ from transformer.book.drawing import Drawing, Number, Picture
 from transformer.inference.translator import Translator
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
-_HEADS, _HEAD = 4, 3  # of the shipped model's first layer: the fourth of four
+_HEADS, _HEAD = 4, 3  # heads of the shipped model's first layer, index of the one shown
 
 
 def one_lookup() -> Picture:
-    """Draw the lookup of "it" in a head of the shipped model, from its scores to its output."""
+    """Draw attention for "it" in one head of the shipped model, from the scores to the output."""
     tokens, (query, key, value) = _lookup()
     it = tokens.index("it")
     score = key @ query[it] / math.sqrt(key.shape[1])
@@ -50,7 +48,8 @@ def one_lookup() -> Picture:
         end = top + keys.height + 18
         for column, total in ((powers, f"{power.sum():.1f}"), (weights, "1.00")):
             picture.text((column.bottom[0], end), total, size=13, bold=True)
-        picture.text((keys.right[0], end), "sums", "soft", 13, "end")
+        picture.text((keys.right[0], end), "sum", "soft", 13, "end")
+        picture.text((products.bottom[0] - 8, end), "sum", "soft", 13, "end")
         output = picture.strip(x[5], end + 20, product.sum(axis=0), "value", cell=vector)
         picture.arrow(products.bottom, output.top, colour="value")
         picture.text((x[5] - 8, end + 31), "output, 1×64", "value", 13, "end")
@@ -69,7 +68,7 @@ def one_lookup() -> Picture:
 
 
 def _lookup() -> tuple[list[str], Sequence[np.ndarray]]:
-    """Return the tokens of the sentence, and their queries, keys and values (tokens, 64)."""
+    """Return the tokens of the sentence and their queries, keys and values, (tokens, 64) each."""
     translator = Translator.from_pretrained("tatoeba-en-de")
     model: Any = translator.model.eval()
     tokenizer = translator.tokenizer
@@ -85,12 +84,12 @@ def _lookup() -> tuple[list[str], Sequence[np.ndarray]]:
 
 
 def scaled_dot_product() -> Picture:
-    """Redraw the left side of Figure 2, with the code and the shape of each step."""
+    """Draw the left side of Figure 2, with the code and the shape of each step."""
     steps = (
         ("MatMul", "query @ key.T", "T×S", "pale"),
         ("Scale", "/ sqrt(d_k)", "T×S", "pale"),
-        ("Mask (optional)", "chapter 6", "T×S", "ground"),
-        ("SoftMax", "each row sums to 1", "T×S", "pale"),
+        ("Mask (optional)", "see chapter 6", "T×S", "ground"),
+        ("SoftMax", ".softmax(dim=-1)", "T×S", "pale"),
         ("MatMul", "weights @ value", "T×d_v", "pale"),
     )
 

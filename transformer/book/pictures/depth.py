@@ -7,23 +7,24 @@ import torch.nn.functional as F
 
 from transformer.book.drawing import Drawing, Number, Picture
 from transformer.inference.translator import Translator
-from transformer.lab.layers.depth import start
-from transformer.lab.recording import SHIPPED
 from transformer.model.transformer import Transformer
 
+_SENTENCE = "The animal didn't cross the street because it was too tired."
 _WORD, _SHOWN = "it", 16
 
 
 @cache
 def _measured() -> tuple[dict[str, list[float]], dict[str, float]]:
     """Return vectors of "it" in the shipped model's first sub-layer, and their cosines with it."""
-    translator = Translator.from_pretrained(SHIPPED)
-    begun, model = start(translator), translator.model
+    translator = Translator.from_pretrained("tatoeba-en-de")
+    model, tokenizer = translator.model, translator.tokenizer
     assert isinstance(model, Transformer)
-    place = begun.tokens.index(_WORD)
+    numbers = [*tokenizer.encode(_SENTENCE), tokenizer.eos_id]
+    place = tokenizer.tokens(numbers).index(f"\u2581{_WORD}")
     with torch.no_grad():
-        update = model.encoder[0].self_attention(begun.vectors)
-    vectors = dict(x=begun.vectors, update=update, sum=begun.vectors + update)
+        x = model.positions(model.embedding(torch.tensor([numbers])))
+        update = model.encoder[0].self_attention(x)
+    vectors = dict(x=x, update=update, sum=x + update)
     here = {name: vector[0, place] for name, vector in vectors.items()}
     cosines = {name: float(F.cosine_similarity(v, here["x"], dim=0)) for name, v in here.items()}
     return {name: vector[:_SHOWN].tolist() for name, vector in here.items()}, cosines

@@ -1,6 +1,6 @@
 """Pictures of chapter 5: one average or several, the paper's Figure 2, and split and merge.
 
-Each function returns a :class:`~transformer.book.drawing.Picture`; a chapter shows it in one line.
+Each function returns a :class:`~transformer.book.drawing.Picture`.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import numpy as np
 from transformer.book.drawing import Area, Drawing, Number, Picture
 
 _WORDS = ("The", "animal", "didn't", "cross", "the", "street")
-# The words that "cross" needs, each with a vector and a colour.
+# The words that "cross" needs by their index, each with a colour and a vector.
 _READ = {
     1: ("key", (1.0, 0.3, 0.8, 0.4, 0.9, 0.3)),
     2: ("value", (0.4, 0.9, 0.3, 1.0, 0.3, 0.7)),
@@ -20,7 +20,7 @@ _HEADS = ("blue", "green", "purple", "brown")
 
 
 def one_average_or_several() -> Picture:
-    """Draw what "cross" gets from three words by one head, and by three."""
+    """Draw what one head, and what three heads, return for "cross" from three words."""
 
     def draw(picture: Drawing) -> None:
         for number, title in enumerate(("One head: one average", "Three heads: three look-ups")):
@@ -30,8 +30,8 @@ def one_average_or_several() -> Picture:
 
     return Picture(
         "The beginning of the sentence twice. On the left, the vectors of “animal”, “didn't” and "
-        "“street” are averaged into one vector for “cross”. On the right, three heads bring a "
-        "shorter vector each from one of the words, and the three are put side by side.",
+        "“street” are averaged into one vector for “cross”. On the right, each of three heads "
+        "reads a shorter vector from one word, and the three are put side by side.",
         draw,
         (688, 264),
         narrow=(360, 536),
@@ -98,7 +98,7 @@ def multi_head() -> Picture:
             (14, "(B, T, 512)", ""),
             (61, "512 × 512", "output matrix"),
             (123, "(B, T, 512)", "8 × 64 = 512"),
-            (212, "(B, 8, T, 64)", "8 softmaxes"),
+            (212, "(B, 8, T, 64)", "softmax per head"),
             (270, "(B, 8, T, 64)", "split"),
             (317, "512 × 512 each", "three matrices"),
             (386, "(B, T, 512)", ""),
@@ -147,7 +147,7 @@ def split_and_merge() -> Picture:
             else:
                 picture.text((at[0] + 50, place[1] + 30), f"head {i + 1}", _HEADS[i], 12, "start")
         title = (x + 104, at[1] - 34) if narrow else (at[0] + 28, 16)
-        picture.text(title, "(H, T, d_k) = (4, 3, 2)", bold=True, size=13)
+        picture.text(title, "(h, T, d_k) = (4, 3, 2)", bold=True, size=13)
         picture.text((title[0], title[1] + 20), "split: view, then transpose", "soft", 13)
         down = 336 if narrow else 52
         left = x if narrow else 512
@@ -187,7 +187,7 @@ def _cells(
 ) -> None:
     """Draw cells (rows, columns, 2) with the number of their position, in their head's colour.
 
-    ``mark`` shows cells of another position than the row's in the colour of queries.
+    ``mark`` gives the cells that come from another row's position the colour of queries.
     """
     for i, row in enumerate(cells):
         if len(words) > i:

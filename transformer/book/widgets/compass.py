@@ -1,4 +1,4 @@
-"""A lookup among the directions of a compass: turn the query and watch the weights.
+"""A query among the directions of a compass, to turn while the weights change.
 
 Paper: section 3.2.1, Eq. (1)
 """
@@ -19,19 +19,19 @@ LONGEST = 5.0  # length of a query
 
 
 class CompassExplorer(Explorer):
-    """A query to drag over a compass, its scores and weights, and the mean of the values.
+    """A query to drag over a compass, with its scores, its weights and the weighted mean of values.
 
     The keys have length 1 and are spread evenly, clockwise from the top.
 
     Args:
-        values: what each key gives, by the name of the key; 2 to 8 keys.
-        columns: a unit for each component of a value, and the digits after the point in a mean.
-        direction: of the query at first, in degrees: 0 is up, 90 is right.
-        length: of the query at first.
+        values: the value of each key, by the name of the key; 2 to 8 keys.
+        columns: the unit of each component of a value, and the number of decimals of its mean.
+        direction: initial direction of the query in degrees; 0 is up, 90 is right.
+        length: initial length of the query.
 
     Raises:
-        ValueError: if the values are not of one length, that of ``columns``, or if anything else is
-            out of its range.
+        ValueError: if a value does not have one component per column, or if another argument is
+            out of range.
 
     Paper: section 3.2.1, Eq. (1)
     """
@@ -62,12 +62,12 @@ class CompassExplorer(Explorer):
 
     @staticmethod
     def arrow(degrees: Any, length: int | float) -> np.ndarray:
-        """Return directions as vectors, (..., 2): rightwards, upwards."""
+        """Return directions as vectors, (..., 2), with the components right and up."""
         angle = np.radians(degrees)
         return length * np.stack([np.sin(angle), np.cos(angle)], axis=-1)
 
     def scores(self, direction: int, length: int | float) -> np.ndarray:
-        """Compute the score of each key, q k / sqrt(2), (keys)."""
+        """Compute the score of each key, q·k / sqrt(2), (keys)."""
         scores: np.ndarray = self.keys @ self.arrow(direction, length) / math.sqrt(2)
         return scores
 
@@ -77,7 +77,7 @@ class CompassExplorer(Explorer):
         return powers / powers.sum()
 
     def output(self, direction: int, length: int | float) -> np.ndarray:
-        """Compute the mean of the values under the weights, (columns)."""
+        """Compute the weighted mean of the values, (columns)."""
         return self.weights(direction, length) @ self.values
 
     def _mean(self) -> str:
@@ -90,12 +90,12 @@ class CompassExplorer(Explorer):
         shares = [f"{name} {w:.2f}" for name, w in zip(self.names, weights, strict=True)]
         return (
             f"A compass with a query at {self.direction} degrees, of length {self.length:g}, and a "
-            f"key in each direction. Weights: {', '.join(shares)}. Mean of the values: "
+            f"key in each direction. Weights: {', '.join(shares)}. Weighted mean of the values: "
             f"{self._mean()}."
         )
 
     def payload(self) -> dict[str, Any]:
-        """Collect names, values and the first setting."""
+        """Collect the names, the values and the initial setting."""
         return {
             "title": "A query among the keys of a compass",
             "names": self.names,

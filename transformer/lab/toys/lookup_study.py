@@ -1,8 +1,8 @@
-"""How many heads four look-ups need, after how much training: ten seeds, equal parameters.
+"""Compare numbers of heads on four look-ups: ten seeds, equal parameters, three training lengths.
 
-All models of a readout have the same number of parameters, whatever the number of heads. The
-readout with a hidden layer can tell values apart that one mean holds in unequal shares; the linear
-one cannot.
+All models with the same readout have the same number of parameters, whatever the number of heads.
+A readout with a hidden layer can tell several values apart by their unequal shares in one mean; a
+linear one finds only the value with the largest share.
 
 Paper: section 3.2.2 (with a single attention head, averaging inhibits this)
 """
@@ -24,7 +24,7 @@ from transformer.model.attention import record_attention
 
 RECORD = Path(__file__).parent / "lookup_study.json"
 
-# Eight objects on a table, each with one of eight colours; four objects are asked for at once.
+# Eight objects on a table, each in one of eight colours; a query asks for four at once.
 TASK = Lookups(slots=4, entries=8, keys=16, values=8)
 
 D_MODEL = 32
@@ -38,13 +38,13 @@ HIDDEN = 128
 
 @dataclass(frozen=True)
 class Setting:
-    """What a set of runs has in common; they differ in their seed.
+    """The settings that a set of runs shares; the runs differ in their seed.
 
     Args:
-        heads: of the attention.
-        steps: of training; the learning rate falls linearly to zero over them.
+        heads: number of attention heads.
+        steps: number of training steps, over which the learning rate falls linearly to zero.
         hidden: units of the readout's hidden layer; 0 for a linear readout.
-        rate: the learning rate of the first step.
+        rate: learning rate of the first step.
     """
 
     heads: int
@@ -53,7 +53,7 @@ class Setting:
     rate: float = RATE
 
     def model(self, seed: int) -> LookupModel:
-        """Make the model with weights drawn from a seed."""
+        """Initialise a model from a seed."""
         torch.manual_seed(seed)
         return LookupModel(TASK, self.heads, D_MODEL, hidden=self.hidden)
 
@@ -67,7 +67,7 @@ SETTINGS = (
 
 
 class _Together(nn.Module):
-    """Models of one shape as one module, with an axis for them in front of every parameter."""
+    """Models of one shape as one module, with a leading model axis on every parameter."""
 
     def __init__(self, models: Sequence[LookupModel]):
         super().__init__()
@@ -87,9 +87,9 @@ class _Together(nn.Module):
 
 
 def learn(setting: Setting, seeds: Sequence[int] = SEEDS) -> list[LookupModel]:
-    """Train one model per seed, all at the same time, on fresh tables.
+    """Train one model per seed, all in the same batched steps, on fresh tables.
 
-    Each has the weights, tables and steps that it would have alone.
+    Each starts from the weights and sees the tables that it would have alone.
     """
     models = [setting.model(seed) for seed in seeds]
     together = _Together(models)
@@ -99,7 +99,7 @@ def learn(setting: Setting, seeds: Sequence[int] = SEEDS) -> list[LookupModel]:
         asked, table, right = (torch.stack(part) for part in zip(*batches, strict=True))
         logits = together(asked, table)
         mean = nn.functional.cross_entropy(logits.flatten(0, -2), right.flatten())
-        return mean * len(seeds)  # the gradient of each model is that of its own mean
+        return mean * len(seeds)  # so each model gets the gradient of its own mean
 
     optimise(together, loss, setting.steps, lambda t: setting.rate * (1 - (t - 1) / setting.steps))
     models[0].attention.on_weights = None
@@ -114,7 +114,7 @@ def learn(setting: Setting, seeds: Sequence[int] = SEEDS) -> list[LookupModel]:
 def weight_on_slots(
     model: LookupModel, size: int = 2000, seed: int = 10**12
 ) -> Float[Tensor, "heads slots"]:
-    """Return the mean weight of each head on the entry that each slot asks for."""
+    """Return each head's mean weight on the entry that each slot asks for."""
     asked, table, _ = model.task.batch(size, seed)
     with record_attention(model) as recorded:
         model(asked, table)
@@ -124,7 +124,7 @@ def weight_on_slots(
 
 
 def found(runs: Iterable[Mapping[str, Any]], setting: Setting) -> Float[np.ndarray, " seeds"]:
-    """Return the recorded shares of right answers of a setting, one per seed."""
+    """Return a setting's recorded shares of right answers, one per seed."""
     wanted = asdict(setting)
     (run,) = [run for run in runs if all(run[key] == value for key, value in wanted.items())]
     return np.array(run["right"])
