@@ -1,4 +1,4 @@
-"""Pictures of chapter 9: what a residual connection keeps, and the two places for the norm."""
+"""Pictures of chapter 9: what a residual connection keeps, and the two places of the norm."""
 
 from functools import cache
 
@@ -88,10 +88,10 @@ def post_and_pre() -> Picture:
             _block(picture, x, y, pre)
 
     return Picture(
-        "Two ways to wrap a sub-layer. Post-norm, on the left: the vector x goes up the residual "
-        "path and through the sub-layer and dropout; both are added, and the layer norm is on the "
-        "path, after the sum. Pre-norm, on the right: the layer norm is in the branch, before the "
-        "sub-layer, and nothing but the sum is on the residual path.",
+        "Two ways to wrap a sub-layer. Post-norm: the vector x takes the residual path and also "
+        "passes through the sub-layer and dropout; both are added, and the layer norm follows on "
+        "the residual path. Pre-norm: the layer norm is in the branch, before the sub-layer, and "
+        "the residual path has only the sum.",
         draw,
         (688, 336),
         narrow=(344, 678),

@@ -153,7 +153,7 @@ def split_and_merge() -> Picture:
         left = x if narrow else 512
         for merged, name, how in (
             (right, "transpose, then flatten", "right merge"),
-            (wrong, "flatten without transpose", "wrong merge"),
+            (wrong, "reshape without transpose", "wrong merge"),
         ):
             look = "ink" if how == "right merge" else "query"
             picture.text((left + 80, down - 36), how, look, 13,
@@ -169,7 +169,7 @@ def split_and_merge() -> Picture:
     return Picture(
         "Three positions of eight features each become four heads, each with all three positions "
         "and two features. Merged with a transpose, each row holds its own position again. "
-        "Flattened without it, the row of “animal” holds features of all three positions.",
+        "Reshaped without it, the row of “animal” holds features of all three positions.",
         draw,
         (688, 350),
         narrow=(340, 540),

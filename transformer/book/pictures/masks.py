@@ -257,7 +257,7 @@ class Influences(Picture):
             f"{name}: {', '.join(inputs[place] for place in reads.argmax(dim=1).tolist())}"
             for name, reads in maps.items()
         )
-        corners = np.repeat(range(len(inputs) + 1), 2)
+        corners = np.repeat(range(len(inputs) + 1), 2).tolist()
         wide, high = 36, 28
 
         def draw(picture: Drawing) -> None:
@@ -267,8 +267,9 @@ class Influences(Picture):
                 shown = np.where(shares < 0.05, np.nan, shares)
                 picture.text((x, y - 40), name, anchor="start", bold=True)
                 picture.grid(x, y, shown, "key", (wide, high), labels, inputs, 1, 1.0)
-                steps = zip(x + wide * corners[2:], y + high * corners[1:-1], strict=True)
-                picture.arrow(*steps, colour="query", width=2.5, tip=False)
+                steps = zip(corners[2:], corners[1:-1], strict=True)  # right of the diagonal
+                points = [(x + wide * column, y + high * row) for column, row in steps]
+                picture.arrow(*points, colour="query", width=2.5, tip=False)
 
         described = f"The input on which each output depends most, {'; '.join(largest)}."
         super().__init__(described, draw, (688, 256), narrow=(372, 530))

@@ -18,7 +18,7 @@ LAYER, HEAD = 1, 0  # of the encoder, counted from 0
 
 @lru_cache(maxsize=1)
 def scores_of_it() -> tuple[list[str], Tensor]:
-    """Return the tokens of the sentence, and what "it" scores them in a head of the shipped model.
+    """Return the tokens of the sentence, and the scores of "it" in a head of the shipped model.
 
     Returns:
         S tokens, and S dot products without the division.
@@ -65,7 +65,7 @@ def three_divisors() -> Picture:
     height = 50 + 25 * len(words)
     return Picture(
         "The scores of “it” against the tokens of its sentence, and three columns of weights. Not "
-        "divided, one token gets nearly everything; divided by 8, several tokens share; divided by "
+        "divided, one token gets nearly all weight; divided by 8, several tokens share; divided by "
         "64, all get nearly the same.",
         draw,
         (688, height),
@@ -106,8 +106,8 @@ def growing_sums() -> Picture:
         picture.text((left + width / 2, 300), "number of terms, d_k", "soft", 13)
 
     return Picture(
-        "24 dot products of random vectors, drawn as sums that grow by one term after the "
-        "other. They wander apart; most stay between the curves of plus and minus the square root "
+        "24 dot products of random vectors, drawn as sums that grow term by term. "
+        "They spread apart; most stay between the curves of plus and minus the square root "
         "of the number of terms.",
         draw,
         (688, 312),
@@ -116,7 +116,7 @@ def growing_sums() -> Picture:
 
 
 def saturation() -> Picture:
-    """Draw the weights of three scores, and their derivatives, as the scores are multiplied."""
+    """Draw the softmax of three scores and its derivatives, as the scores are multiplied."""
     scores = torch.tensor([1.0, 0.0, -1.0])
 
     def draw(picture: Drawing) -> None:
@@ -128,19 +128,19 @@ def saturation() -> Picture:
             picture.text((x, y + 14), f"scores {given}", anchor="start", bold=True)
             for i, weight in enumerate(weights.tolist()):
                 top = y + 52 + 30 * i
-                picture.box(x, top, 64, 26, fill="pale", corner=3)
+                picture.box(x, top, 56, 26, fill="pale", corner=3)
                 if weight > 0.01:
-                    picture.box(x, top, 64 * weight, 26, fill="key", corner=3)
+                    picture.box(x, top, 56 * weight, 26, fill="key", corner=3)
             picture.text((x, y + 38), "weights", "soft", 13, "start")
-            picture.text((x + 78, y + 38), "derivatives", "soft", 13, "start")
+            picture.text((x + 68, y + 38), "derivatives", "soft", 13, "start")
             picture.grid(
-                x + 78, y + 52, jacobian.numpy(), "green", (44, 30), digits=2, largest=0.25
+                x + 68, y + 52, jacobian.numpy(), "green", (50, 30), digits=2, largest=0.25
             )
 
     return Picture(
         "Three softmaxes. For the scores 1, 0, -1 three weights share, and the derivatives of the "
-        "weights by the scores are up to 0.22. For 4, 0, -4 they are up to 0.02; for 16, 0, -16 "
-        "one weight is 1, and every derivative is 0.00.",
+        "weights with respect to the scores are up to 0.22. For 4, 0, -4 they are up to 0.02; for "
+        "16, 0, -16 one weight is 1, and every derivative is 0.00.",
         draw,
         (688, 150),
         narrow=(236, 506),

@@ -1,4 +1,4 @@
-"""Sinusoidal positions: each pair of columns is the hand of a clock.
+"""Sinusoidal positions: each pair of columns is a clock hand.
 
 Paper: section 3.5
 """
@@ -17,13 +17,13 @@ FACES = 8
 
 
 class PositionExplorer(Explorer):
-    """Two positions as hands of clocks, and the dot product of their rows for every offset.
+    """Two positions as clock hands, and the dot product of their rows for every offset.
 
     Args:
-        position: position that is shown first.
-        offset: distance of the second position, at first.
-        width: d_model at first, one of ``widths``.
-        widths: d_model to choose from, even numbers from 16.
+        position: position at the start.
+        offset: offset of the second position at the start.
+        width: d_model at the start, one of ``widths``.
+        widths: values of d_model to choose from, even numbers from 16.
         reach: largest offset in either direction, and smallest position.
         last: last position.
 

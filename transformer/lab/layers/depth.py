@@ -1,8 +1,8 @@
 """Untrained encoders of many layers, with and without residual connections and layer norms.
 
 The input is a sentence in the vectors of the shipped model. For each depth, the study measures the
-size of the vectors, how alike the positions are, whether a position can still be told from the
-others, and how much gradient arrives at each layer.
+size of the vectors, the similarity of positions, how many vectors are closest to their own input,
+and the gradient in each layer.
 
 Paper: section 3.1 (LayerNorm(x + Sublayer(x)) around each sub-layer)
 """
@@ -38,7 +38,7 @@ class Kind(NamedTuple):
     norm: Place
 
 
-#: By the name that the chapter uses.
+#: By their names in the chapter.
 KINDS = {
     "post-norm": Kind(True, "post"),
     "pre-norm": Kind(True, "pre"),
@@ -50,7 +50,7 @@ KINDS = {
 
 
 class Wrapper(nn.Module):
-    """What is around a sub-layer: post-norm or pre-norm or no norm, with or without the sum.
+    """Wrap a sub-layer in post-norm, pre-norm or no norm, with or without the residual sum.
 
     Args:
         d_model: size of a vector.
@@ -143,7 +143,7 @@ def size(x: Tensor) -> float:
 
 
 def likeness(x: Float[Tensor, "1 T d_model"]) -> float:
-    """Return the mean cosine of the vectors of two different positions; 1 if all are alike."""
+    """Return the mean cosine of the vectors of two different positions."""
     unit = F.normalize(x[0], dim=-1)
     count = len(unit)
     return float(((unit @ unit.T).sum() - count) / (count * (count - 1)))
@@ -152,12 +152,12 @@ def likeness(x: Float[Tensor, "1 T d_model"]) -> float:
 def closest(
     x: Float[Tensor, "1 T d_model"], inputs: Float[Tensor, "1 T d_model"]
 ) -> Int[Tensor, "T"]:
-    """Return for each position the input that its vector is closest to, by the cosine."""
+    """Return for each position the index of the input with the largest cosine."""
     return (F.normalize(x[0], dim=-1) @ F.normalize(inputs[0], dim=-1).T).argmax(dim=-1)
 
 
 def recognised(x: Float[Tensor, "1 T d_model"], inputs: Float[Tensor, "1 T d_model"]) -> float:
-    """Return the share of positions whose vector is closest to its own input."""
+    """Return the share of positions whose vector is closest to their own input."""
     found = closest(x, inputs)
     return float((found == torch.arange(len(found))).float().mean())
 
@@ -165,14 +165,14 @@ def recognised(x: Float[Tensor, "1 T d_model"], inputs: Float[Tensor, "1 T d_mod
 def gradients(
     layers: Sequence[EncoderLayer], x: Float[Tensor, "1 T d_model"], start: Start, kind: Kind
 ) -> list[float]:
-    """Measure the gradient in each layer when the output has to name the token of each position.
+    """Measure the gradient of the loss of naming each token from the output, in each layer.
 
     The loss is the cross-entropy over the vocabulary, with the embedding matrix as the output
-    projection. Pre-norm has its final norm before it.
+    projection. With pre-norm, the final norm comes before it.
 
     Args:
-        layers: of which ``x`` is the output.
-        x: with its graph.
+        layers: the stack whose output is ``x``.
+        x: output that still has its graph.
         start: the sentence.
         kind: what is around each sub-layer.
 
@@ -189,7 +189,7 @@ def gradients(
 
 
 class Probe(NamedTuple):
-    """What was measured in one stack; index 0 of the first three is the input."""
+    """Measurements of one stack; index 0 of the first three is the input."""
 
     size: list[float]
     likeness: list[float]

@@ -1,4 +1,4 @@
-"""The residual stream of an untrained stack to explore: residual connection, norm and depth.
+"""An explorer of untrained stacks: choose residual connection, norm and depth.
 
 Paper: section 3.1
 """
@@ -70,8 +70,8 @@ class DepthExplorer(Explorer):
                 f"the first layer to {seen['gradients'][n - 1][-1]:.1f} in the last"
             )
         return (
-            f"An untrained stack of up to {self.deepest} layers: the size of its vectors, how "
-            f"alike the positions are, and the gradient in each layer. After {self.layers} "
+            f"An untrained stack of up to {self.deepest} layers: the size of its vectors, the "
+            f"similarity of positions, and the gradient in each layer. After {self.layers} "
             f"layers: {'; '.join(parts)}."
         )
 
@@ -106,7 +106,7 @@ class DepthExplorer(Explorer):
                           color=colour, label=name)  # fmt: skip
             axes.set_title(title)
             axes.set_ylim(bottom=0)
-        panels[0].legend(loc="upper left")
+        panels[0].legend(loc="lower right")
         panels[-1].set_xlabel(f"layer of {self.layers}")
 
 

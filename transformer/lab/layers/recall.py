@@ -2,11 +2,11 @@
 
 A table has twelve entries, a word and an answer each. The query is one of the words; the layer has
 to give its answer. The vectors of the words are drawn once and stay as they are, with components
-of variance 1. Everything else is learned, among it the projections of queries and keys, which
+of variance 1. Everything else is learned, including the projections of queries and keys, which
 decide where the layer looks.
 
-Models that differ in their seed alone are trained side by side, with a leading axis M for the
-model. They share nothing: each has its own words, weights and tables.
+Models that differ only in their seed are trained side by side, along a leading axis M. They share
+nothing: each has its own words, weights and tables.
 
 Paper: section 3.2.1 (additive and dot-product attention, footnote 4)
 """
@@ -37,15 +37,15 @@ CONTROL_SIZE = 64  # at which the start is varied
 
 @dataclass(frozen=True)
 class Kind:
-    """A score and its start.
+    """A score and its initialisation.
 
     Args:
-        name: as the tables show it.
+        name: as shown in tables.
         additive: v^T tanh(q + k); otherwise a dot product.
         divided: whether the dot product is divided by sqrt(d_k).
-        start: spread of the first scores of a dot product: "own" draws the components of queries
-            and keys with variance 1, which gives 1 if divided and sqrt(d_k) if not; "small" and
-            "large" draw those of queries smaller or larger by sqrt(d_k).
+        start: initial scale of a dot product. "own" gives the components of queries and keys
+            variance 1, so that scores have standard deviation 1 if divided and sqrt(d_k) if not;
+            "small" divides the initial w_q by sqrt(d_k), "large" multiplies it.
     """
 
     name: str
@@ -68,9 +68,9 @@ class Tables:
     """Tables to look words up in.
 
     Args:
-        words: (M, B, S) the words of the entries, different ones in each table.
+        words: (M, B, S) the words of the entries, without repetition in a table.
         answers: (M, B, S) their answers.
-        wanted: (M, B) the entry that is asked for.
+        wanted: (M, B) the entry whose word is the query.
     """
 
     words: Int[Tensor, "M B S"]
@@ -87,7 +87,7 @@ class Tables:
         return cls(order[..., :ENTRIES], answers, wanted)
 
     def right(self) -> Int[Tensor, "M B"]:
-        """Return the answer of the entry that is asked for."""
+        """Return the answers of the wanted entries."""
         return self.answers.gather(-1, self.wanted[..., None])[..., 0]
 
 
@@ -95,9 +95,9 @@ class Recall(nn.Module):
     """Attention over the entries of a table, and one linear layer: M models side by side.
 
     Args:
-        kind: of score and start.
+        kind: score and initialisation.
         d_k: size of queries and keys.
-        models: how many, M.
+        models: number of models, M.
         seed: of the words and of all weights.
 
     Paper: section 3.2.1
@@ -122,7 +122,7 @@ class Recall(nn.Module):
         self.v = nn.Parameter(normal(d_k, std=d_k**-0.5)) if kind.additive else None
 
     def scores(self, tables: Tables) -> Float[Tensor, "M B S"]:
-        """Score the entries of each table for the word that is asked for."""
+        """Score the entries of each table against the wanted word."""
         model = torch.arange(len(self.words))[:, None, None]
         words = self.words[model, tables.words]  # (M, B, S, d_model)
         asked = words.take_along_dim(tables.wanted[..., None, None], dim=2)
@@ -151,7 +151,7 @@ class Recall(nn.Module):
         """Measure every model on new tables.
 
         Returns:
-            By name a number per model: the share of right "answers", the "spread" of the scores
+            One number per model by name: the share of right "answers", the "spread" of the scores
             of one query (standard deviation), and the root mean square of the weights "w_q" and
             "w_k".
         """
@@ -168,14 +168,14 @@ class Recall(nn.Module):
 def learn(
     kind: Kind, d_k: int, rate: float, models: int = MODELS, steps: Sequence[int] = STEPS
 ) -> tuple[Recall, list[dict[str, list[float]]]]:
-    """Train models and measure them on the way.
+    """Train models and measure them along the way.
 
     Args:
-        kind: of score and start.
+        kind: score and initialisation.
         d_k: size of queries and keys.
         rate: the learning rate, constant.
-        models: how many, one per seed.
-        steps: training steps after which to measure, in rising order.
+        models: number of models, one per seed.
+        steps: training steps after which to measure, in increasing order.
 
     Returns:
         The models, and what :meth:`Recall.measure` returns after each of ``steps``.

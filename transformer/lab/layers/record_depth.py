@@ -1,4 +1,4 @@
-"""Make the records of chapter 9: untrained stacks of 1 to 24 layers, and the study of warm-ups.
+"""Make the records of chapter 9: untrained stacks of 1 to 24 layers, and trainings with warm-ups.
 
     python -m transformer.lab.layers.record_depth     about eight minutes on one CPU core
 
@@ -33,7 +33,7 @@ MODULE = "transformer.lab.layers.record_depth"
 
 
 def main() -> None:
-    """Record what is missing."""
+    """Make what is missing in both records."""
     parser(__doc__, None).parse_args()
     torch.set_num_threads(1)
     record_depth(depth.RECORD)

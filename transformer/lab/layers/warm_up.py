@@ -1,4 +1,4 @@
-"""Six and six layers learn to reverse sequences, with pre-norm or post-norm, with a warm-up or not.
+"""Train small Transformers to reverse sequences: post-norm or pre-norm, with or without a warm-up.
 
 Models of the same shape are trained side by side in one batch of matrix products, which costs a
 fraction of training them one after the other.
@@ -25,7 +25,7 @@ from transformer.model.transformer import Transformer
 
 RECORD = Path(__file__).parent / "warm_up.json"
 
-# Five of six symbols, to be written backwards. All sequences have one length: no padding.
+# Five symbols, each one of six, to be written backwards. Equal lengths need no padding.
 TASK = ToyTask(REVERSE.rule, symbols=6, shortest=5, longest=5)
 
 NORMS: tuple[NormPlacement, ...] = ("post", "pre")
@@ -33,13 +33,13 @@ PEAKS = (4e-3, 1e-3)  # learning rates after the warm-up, in the order of the re
 WARMUPS = (0, 100)  # steps; 100 = 2 / (1 - beta2), the rule of Ma and Yarats
 SEEDS = (1, 2, 3, 4, 5)
 STEPS = 500
-LONGER = 1500  # steps of post-norm at the high rate at once, which 500 leave unsettled
+LONGER = 1500  # steps of post-norm at the high rate without a warm-up
 WINDOW = 25  # steps; the record keeps the mean loss of each window
 BATCH = 16
 
 
 def schedule(peak: float, warmup: int) -> Callable[[int], float]:
-    """Return the learning rate of a step, counted from 1: a linear climb, then constant."""
+    """Return a schedule over steps counted from 1: a linear rise, then a constant rate."""
     return lambda step: peak * min(1.0, step / warmup) if warmup else peak
 
 
@@ -85,7 +85,7 @@ def learn_together(
     means = [torch.zeros_like(weight) for weight in weights]
     squares = [torch.zeros_like(weight) for weight in weights]
     losses = np.empty((len(models), steps))
-    # The test for padding looks into the ids, which a batch of models does not allow.
+    # vmap does not support the test for padding, which depends on the values of the ids.
     model.source_mask = lambda source: None  # type: ignore[method-assign]
     try:
         for step in progress(range(1, steps + 1)):

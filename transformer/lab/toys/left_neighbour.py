@@ -1,7 +1,7 @@
 """Name the symbol to your left: a task that needs order and nothing else.
 
 An encoder of one layer learns it from windows of 16 symbols, with sinusoids, with learned positions
-or with none. Then it is tested at positions that training never used.
+or without positions. Then it is tested at positions that training never used.
 
 Paper: section 3.5 (sinusoids "may allow the model to extrapolate")
 """
@@ -40,7 +40,7 @@ HELD_OUT = 99  # seed of the test sequences
 
 @dataclass(frozen=True)
 class Way:
-    """Positions of a model, and those that training uses.
+    """The kind of positions that a model has, and how many of them training uses.
 
     Args:
         positions: as in :class:`~transformer.model.config.TransformerConfig`.
@@ -52,7 +52,7 @@ class Way:
     trained: int
 
     def model(self, seed: int) -> Transformer:
-        """Make a model with weights drawn from a seed. Its decoder is not used."""
+        """Make a model with random weights. Its decoder is not used."""
         torch.manual_seed(seed)
         return Transformer(
             TransformerConfig(
@@ -100,7 +100,7 @@ def run(model: Transformer, ids: Int[Tensor, "B T"], start: int = 0) -> Float[Te
 def right_answers(
     model: Transformer, start: int = 0, length: int = WINDOW, count: int = 128
 ) -> Float[np.ndarray, "places"]:
-    """Return the share of right answers at each place of new windows but the first."""
+    """Return the share of right answers at each place of new windows except the first."""
     ids, left = windows(count, torch.Generator().manual_seed(HELD_OUT), length)
     named = run(model, ids, start).argmax(dim=-1)
     shares: np.ndarray = (named == left)[:, 1:].double().mean(dim=0).numpy()
@@ -110,18 +110,18 @@ def right_answers(
 def learn(
     way: Way, seed: int, factor: float = FACTORS[0], steps: Sequence[int] = STEPS
 ) -> tuple[Transformer, list[dict[str, list[float]]]]:
-    """Train a model and measure it on the way.
+    """Train a model, and measure it during training.
 
     Args:
-        way: its positions, and those that training uses.
-        seed: of its weights and of the training windows.
-        factor: of the learning rate of Eq. (3).
-        steps: training steps after which to measure, in rising order.
+        way: its kind of positions, and how many of them training uses.
+        seed: seed of its weights and of the training windows.
+        factor: factor by which the learning rate of Eq. (3) is multiplied.
+        steps: training steps after which to measure, in increasing order.
 
     Returns:
-        The model, and per entry of ``steps`` the shares of right answers: "windows", in windows of
-        16 that begin at each of ``PLACES``, and "longer", in sequences of 128 from position 0, for
-        each 16 positions.
+        The model, and for each entry of ``steps`` two lists of shares of right answers: "windows",
+        in windows of 16 that begin at each of ``PLACES``, and "longer", in sequences of 128 from
+        position 0, for every 16 positions.
     """
     model, generator = way.model(seed), torch.Generator().manual_seed(1000 + seed)
     measured = []
@@ -168,14 +168,15 @@ def inside_and_beyond(
     """Average the recorded shares inside and beyond the first ``trained`` positions.
 
     Args:
-        runs: of the record.
-        way: of training.
-        trained: number of positions that count as trained; for a model without positions, choose.
-        factor: of the learning rate.
+        runs: the runs of the record.
+        way: the way of training.
+        trained: number of positions that count as trained. A model without positions has no such
+            number of its own.
+        factor: factor of the learning rate.
 
     Returns:
-        "windows inside" and "windows beyond", whose windows lie there as a whole, and "sequence
-        inside" and "sequence beyond", for the positions there of sequences of 128.
+        "windows inside" and "windows beyond", for windows that lie entirely inside or beyond, and
+        "sequence inside" and "sequence beyond", for those positions of sequences of 128.
     """
     runs, places = list(runs), np.array(PLACES)
     windows = shares_of(runs, way, "windows", factor)
