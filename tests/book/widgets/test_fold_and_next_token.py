@@ -55,7 +55,7 @@ def test_only_some_folds_separate():
     assert explorer.gap(explorer.moved(*explorer.first)) < 1e-9
     assert explorer.gap(explorer.moved(-45, 0, 2)) == pytest.approx(0.5**0.5)
     assert explorer.gap(explorer.moved(45, 0.75, 2)) > 0.6
-    with pytest.raises(ValueError, match="as many"):
+    with pytest.raises(ValueError, match="same length"):
         FoldExplorer(POINTS, [0, 1], ["a", "b"])
 
 

@@ -87,7 +87,7 @@ def one_network() -> Picture:
     )
 
 
-#: Each point: was "didn't" said, was "fail to" said; and the verb as it is then said.
+#: Whether "didn't" and "fail to" occur, and the verb phrase with them.
 POINTS = {
     (0, 0): "crossed",
     (1, 0): "didn't cross",
@@ -124,6 +124,16 @@ def _panel(picture: Drawing, x: Number, y: Number, title: str, folded: bool) -> 
     def place(a: Number, b: Number) -> tuple[Number, Number]:
         return left + unit * a, floor - unit * b
 
+    def label(a: int, b: int) -> tuple[Number, Number, float]:
+        """Return where the middle of a point's label is, and its width."""
+        if folded and a != b:
+            at = place(0, 1.2 if a else 1.36)
+        else:
+            at = place(a, b - 0.17 if b == 0 else b + 0.17)
+        width = 7.2 * len(POINTS[a, b])
+        return min(max(at[0], x + width / 2 + 2), x + 336 - width / 2), at[1], width
+
+    labels = {point: label(*point) for point in POINTS}
     picture.text((x + 8, y + 12), title, "soft", anchor="start", bold=True)
     steps = np.linspace(-0.3, 1.3, 9)
     lattice = [(float(a), float(b)) for a in steps for b in steps]
@@ -131,6 +141,12 @@ def _panel(picture: Drawing, x: Number, y: Number, title: str, folded: bool) -> 
         active = a > b + 1e-9
         at = place(b, a) if folded and active else place(a, b)
         size = 9 if active else 4
+        # A dot behind a label would be cut off.
+        if any(
+            abs(at[0] - middle) < (width + size) / 2 and abs(at[1] - height) < 10 + size / 2
+            for middle, height, width in labels.values()
+        ):
+            continue
         picture.box(at[0] - size / 2, at[1] - size / 2, size, size, "",
                     "key" if active else "grey", corner=size / 2)  # fmt: skip
     picture.arrow(place(-0.33, -0.33), place(1.33, 1.33), tip=False, width=2.5, colour="ink")
@@ -138,16 +154,9 @@ def _panel(picture: Drawing, x: Number, y: Number, title: str, folded: bool) -> 
         picture.arrow(place(-0.33, 0.17), place(0.83, 1.33), tip=False, width=3.5, colour="value")
     for (a, b), said in POINTS.items():
         one = a != b
-        if folded and (a, b) == (1, 0):
-            at, label = place(0, 1), place(0, 1.2)
-        else:
-            at, label = place(a, b), place(a, b - 0.17 if b == 0 else b + 0.17)
-            if folded and one:
-                label = place(a, b + 0.36)
-        corner = 9 if one else 2
+        at = place(0, 1) if folded and one else place(a, b)
         colour = "query" if one else "ink"
-        picture.box(at[0] - 9, at[1] - 9, 18, 18, "", colour, edge="ground", corner=corner)
-        width = 7.2 * len(said)
-        middle = min(max(label[0], x + width / 2 + 2), x + 336 - width / 2)
-        picture.box(middle - width / 2, label[1] - 10, width, 20, "", "ground", corner=3)
-        picture.text((middle, label[1]), said, colour, 13, bold=True)
+        picture.box(at[0] - 9, at[1] - 9, 18, 18, "", colour, edge="ground", corner=9 if one else 2)
+        middle, height, width = labels[a, b]
+        picture.box(middle - width / 2, height - 10, width, 20, "", "ground", corner=3)
+        picture.text((middle, height), said, colour, 13, bold=True)

@@ -17,16 +17,16 @@ from transformer.book.widgets.base import Explorer
 class FoldExplorer(Explorer):
     """Points of two kinds in a plane, and one hidden unit whose output is added to each point.
 
-    The unit is active on one side of a line. There it moves a point towards the line: by a
-    ``strength`` of 1 onto the line, by 2 to its mirror image.
+    The unit is active on one side of a line. There it moves each point at right angles to the
+    line: a ``strength`` of 1 moves it onto the line, 2 to its mirror image.
 
     Args:
         points: (n, 2), coordinates from -0.5 to 1.5.
         kinds: 0 or 1 per point.
         labels: what each point is.
-        angle: direction in which the unit grows, in degrees, a multiple of 15.
-        shift: distance of the line from the origin in that direction, from -1.5 to 1.5.
-        strength: from 0 to 2.
+        angle: direction in which the unit's value grows, in degrees; a multiple of 15.
+        shift: signed distance of the line from the origin in that direction, from -1.5 to 1.5.
+        strength: distance moved, in distances from the line; from 0 to 2.
 
     Raises:
         ValueError: if the numbers of points, kinds and labels differ.
@@ -48,8 +48,8 @@ class FoldExplorer(Explorer):
     ):
         if not len(points) == len(kinds) == len(labels):
             raise ValueError(
-                f"points, kinds and labels must be as many, got {len(points)}, {len(kinds)} and "
-                f"{len(labels)}"
+                f"points, kinds and labels must have the same length, got {len(points)}, "
+                f"{len(kinds)} and {len(labels)}"
             )
         self.points, self.kinds = np.asarray(points, dtype=float), np.array(kinds)
         self.labels, self.first = list(labels), (angle, shift, strength)
@@ -74,9 +74,9 @@ class FoldExplorer(Explorer):
         return self.points - strength * unit[:, None] * direction
 
     def gap(self, points: Float[np.ndarray, "n 2"]) -> float:
-        """Return the widest gap that a straight line leaves between the kinds; 0 or less if none.
+        """Return the widest gap between the kinds along any direction, in steps of one degree.
 
-        Every whole degree is tried.
+        It is zero or negative if no straight line separates the kinds.
         """
         turns = np.deg2rad(np.arange(360))
         along = points @ np.stack([np.cos(turns), np.sin(turns)])

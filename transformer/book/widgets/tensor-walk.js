@@ -115,8 +115,8 @@ function strongest(s, chosen) {
   const keys = data.tokens[s.name.startsWith("masked") ? "target" : "source"];
   return s.weights.map((map, h) => {
     const row = map[chosen], best = row.map((_, k) => k).sort((a, b) => row[b] - row[a]);
-    return `in head ${h + 1} ` +
-      best.slice(0, 2).filter((k, n) => !n || row[k] >= 50).map(k => `${keys[k]} ${Math.round(row[k] / 10)}\u00a0%`).join(", ");
+    return `head ${h + 1} ` +
+      best.slice(0, 2).filter((k, n) => !n || row[k] >= 50).map(k => `\u201c${keys[k]}\u201d ${Math.round(row[k] / 10)}\u00a0%`).join(", ");
   });
 }
 
@@ -169,7 +169,7 @@ function update() {
   } else if (s.weights) {
     shown.push(maps(s, chosen), note("Rows: queries. Columns: keys, in the order of their tokens. " +
       "The stronger the colour, the larger the weight."));
-    whole.push(`The largest weights of \u201c${token}\u201d are ${strongest(s, chosen).join("; ")}.`);
+    whole.push(`The largest weights of \u201c${token}\u201d: ${strongest(s, chosen).join("; ")}.`);
   } else if (s.tops) {
     shown.push(note(`Position \u201c${token}\u201d: the ${s.tops[chosen].length} largest of ` +
       `${s.shape.split(" \u00d7 ")[1]} numbers`), bars(s, chosen));

@@ -106,7 +106,7 @@ class DepthExplorer(Explorer):
                           color=colour, label=name)  # fmt: skip
             axes.set_title(title)
             axes.set_ylim(bottom=0)
-        panels[0].legend(loc="lower right")
+        panels[1].legend(loc="lower right")
         panels[-1].set_xlabel(f"layer of {self.layers}")
 
 

@@ -1,8 +1,8 @@
-"""Facts that follow from no rule, learned by small networks with and without a feed-forward layer.
+"""Random facts, memorised by small networks with and without a feed-forward layer.
 
-A fact is a random symbol for each pair of symbols, so a network can answer only from memory. The
-networks differ in where their parameters are: in a feed-forward layer, in wider attention, or in
-more layers of attention.
+Each pair of symbols has a random symbol as its answer, so a network can answer only from memory.
+The networks spend their parameters on a feed-forward layer, on wider attention, or on more layers
+of attention.
 
 Paper: section 3.3
 """
@@ -28,7 +28,8 @@ RECORD = Path(__file__).parent / "facts.json"
 SYMBOLS = 24
 STEPS = (500, 1500)  # training steps after which the networks are measured
 RATE = 0.01
-LOWER = 0.003  # a second rate, for the largest network with the layer and the widest without
+# Chosen after the runs at RATE, for the largest network with the layer and the widest without.
+LOWER = 0.003
 SEEDS = tuple(range(1, 11))
 BATCH = 128
 
@@ -38,12 +39,12 @@ Task = Literal["know", "move"]
 
 @dataclass(frozen=True)
 class Shape:
-    """Where a network has its parameters.
+    """The size of a network, layer by layer.
 
     Args:
-        d_model: size of a vector.
-        layers: how many.
-        d_ff: hidden units of each feed-forward layer; 0 for no such layer.
+        d_model: size of the vectors.
+        layers: number of encoder layers.
+        d_ff: hidden units per feed-forward layer; 0 to leave the layer out.
     """
 
     d_model: int = 16
@@ -76,13 +77,13 @@ class Silence(PositionwiseFeedForward):
 
 
 class FactNetwork(nn.Module):
-    """The paper's encoder layers over a pair of symbols; the second position gives the answer.
+    """Encoder layers that read a pair of symbols and answer at the second position.
 
-    Two heads per attention, one matrix for embedding and output, learned positions. Without a
-    feed-forward layer, its residual sum and its layer norm stay in place.
+    Each attention has two heads; embedding and output share a matrix; positions are learned.
+    A network without feed-forward layers keeps their residual connections and layer norms.
 
     Args:
-        shape: where the parameters are.
+        shape: sizes of the network.
 
     Paper: section 3.1
     """
@@ -110,7 +111,7 @@ class FactNetwork(nn.Module):
 
 
 def all_pairs(task: Task) -> tuple[Int[Tensor, "pairs 2"], Int[Tensor, "pairs"]]:
-    """Return every pair of symbols, and the right answers, always the same."""
+    """Return every pair of symbols and its answer; both are the same on every call."""
     pairs = torch.cartesian_prod(torch.arange(SYMBOLS), torch.arange(SYMBOLS))
     if task == "move":
         return pairs, pairs[:, 0]
@@ -125,20 +126,20 @@ def learn(
     seeds: Sequence[int] = SEEDS,
     steps: Sequence[int] = STEPS,
 ) -> list[list[float]]:
-    """Train networks of one shape and measure them on the way.
+    """Train one network per seed and measure them during training.
 
-    The learning rate climbs to ``rate`` over 100 steps and then stays. Adam starts afresh after
-    each measurement, without the climb.
+    The learning rate rises linearly to ``rate`` over 100 steps and then stays constant. Adam's
+    moments are reset after each measurement; the warm-up is not repeated.
 
     Args:
         shape: of the networks.
         task: what they learn.
         rate: learning rate.
         seeds: of the weights, and of the order of the pairs.
-        steps: training steps after which to measure, in rising order.
+        steps: training steps after which to measure, in increasing order.
 
     Returns:
-        Per seed and entry of ``steps`` the share of all pairs that are answered right.
+        The share of all pairs that are answered correctly, per seed and entry of ``steps``.
     """
     pairs, answers = all_pairs(task)
     networks = Together(lambda: FactNetwork(shape), seeds)
@@ -173,7 +174,7 @@ def parameters(shape: Shape) -> int:
 def shares_of(
     runs: Iterable[Mapping[str, Any]], shape: Shape, task: Task = "know", rate: float = RATE
 ) -> Float[np.ndarray, "seeds steps"]:
-    """Return the recorded shares of the networks of a shape."""
+    """Return the recorded shares for one shape, task and learning rate."""
     wanted = shape.name, task, rate
     (found,) = [r["shares"] for r in runs if (r["shape"], r["task"], r["rate"]) == wanted]
     return np.array(found)
