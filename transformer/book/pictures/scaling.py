@@ -121,7 +121,7 @@ def saturation() -> Picture:
 
     def draw(picture: Drawing) -> None:
         for number, factor in enumerate((1, 4, 16)):
-            x, y = (8, 178 * number) if picture.narrow else (1 + 238 * number, 0)
+            x, y = (8, 178 * number) if picture.narrow else (1 + 230 * number, 0)
             weights = (factor * scores).softmax(dim=0)
             jacobian = torch.diag(weights) - torch.outer(weights, weights)
             given = ", ".join(f"{score:.0f}" for score in (factor * scores).tolist())

@@ -33,7 +33,7 @@ LOWER = 0.003
 SEEDS = tuple(range(1, 11))
 BATCH = 128
 
-#: "know": a random symbol for each pair. "move": the first symbol of the pair.
+# "know": a random symbol for each pair. "move": the first symbol of the pair.
 Task = Literal["know", "move"]
 
 
