@@ -2,7 +2,7 @@
 
 from transformer.book.drawing import Area, Drawing, Number, Picture
 
-_SCORES = 304  # y of the scores, in both panels
+_SCORES = 304  # y of the scores; in a narrow picture, those of the dot product are higher
 _LAYERS = 6  # squares that suggest the axis d_k
 
 
@@ -11,7 +11,7 @@ def two_scores() -> Picture:
 
     def draw(picture: Drawing) -> None:
         for number, part in enumerate((_dot_product, _additive)):
-            x, y = (0, 420 * number) if picture.narrow else (352 * number, 0)
+            x, y = (0, 296 * number) if picture.narrow else (352 * number, 0)
             part(picture, x, y)
 
     return Picture(
@@ -21,7 +21,7 @@ def two_scores() -> Picture:
         "pass through a tanh, and a product with the vector v returns the scores, n by n.",
         draw,
         (688, 400),
-        narrow=(336, 820),
+        narrow=(336, 696),
     )
 
 
@@ -38,13 +38,14 @@ def _inputs(picture: Drawing, x: Number, y: Number, title: str, step: str) -> Ar
 
 
 def _scores(picture: Drawing, x: Number, y: Number) -> Area:
-    square = picture.box(x + 123, y + _SCORES, 90, 90, "scores\nn × n", "ground", edge="ink")
+    square = picture.box(x + 123, y, 90, 90, "scores\nn × n", "ground", edge="ink")
     return Area(square.x, square.y, square.width, square.height)
 
 
 def _dot_product(picture: Drawing, x: Number, y: Number) -> None:
     meeting = _inputs(picture, x, y, "Dot product", "one matrix product")
-    picture.arrow(meeting.bottom, _scores(picture, x, y).top, width=2)
+    scores = _scores(picture, x, y + (_SCORES - 130 if picture.narrow else _SCORES))
+    picture.arrow(meeting.bottom, scores.top, width=2)
 
 
 def _additive(picture: Drawing, x: Number, y: Number) -> None:
@@ -59,4 +60,4 @@ def _additive(picture: Drawing, x: Number, y: Number) -> None:
     picture.text((left + side + shift * _LAYERS + 8, top + 34), "n × n × d_k", anchor="start")
     step = picture.box(x + 58, y + 250, 220, 30, "tanh, then product with v")
     picture.arrow((step.top[0], block.y + side), step.top, width=2)
-    picture.arrow(step.bottom, _scores(picture, x, y).top, width=2)
+    picture.arrow(step.bottom, _scores(picture, x, y + _SCORES).top, width=2)

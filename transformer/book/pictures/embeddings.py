@@ -46,8 +46,8 @@ def three_jobs() -> Picture:
         right = left + cell * _NUMBERS
         middle = [top + row * (i + 0.5) for i in range(len(_ROWS))]
         picture.text((left + cell * _NUMBERS / 2, 14), "E", bold=True)
-        picture.text((left + cell * _NUMBERS / 2, 34), "8,000 rows", "soft", 12)
-        picture.text((left + cell * _NUMBERS / 2, 52), "12 of 256", "soft", 12)
+        picture.text((left + cell * _NUMBERS / 2, 34), "8,000 × 256", "soft", 12)
+        picture.text((left + cell * _NUMBERS / 2, 52), "9 × 12 here", "soft", 12)
         for i, word in enumerate(_ROWS):
             lit = {"animal": "query", "Tier": "key", "überqu": "value"}.get(word)
             picture.text((left - 8, middle[i]), word, lit or "ink", 13, "end", bold=bool(lit))
@@ -64,7 +64,7 @@ def three_jobs() -> Picture:
             picture.text((wide / 2, y + 20), "row × 16", "soft", 12)
             picture.arrow((wide + 4, y), (wide / 2, y), box.bottom, colour=colour, width=2)
         start = right + 12
-        picture.text((start, 14), "3: next word", "value", 13, "start", bold=True)
+        picture.text((start, 14), "3: next token", "value", 13, "start", bold=True)
         picture.strip(start + 16, 26, state, "value", ((bar + 16) / _NUMBERS, 16))
         picture.text((start, 34), "h", anchor="start", bold=True)
         picture.text((start, 60), "logit = h · row", "soft", 12, "start")
@@ -81,8 +81,8 @@ def three_jobs() -> Picture:
     return Picture(
         "A matrix with one row per token. On the left, the row of the source token “animal” goes "
         "to the encoder and the row of the German token “Tier” to the decoder, both multiplied by "
-        "16. On the right, the decoder's last vector h is multiplied with every row; the dot "
-        "product with “überqu” is the largest.",
+        "16. On the right, the dot product of the decoder's last vector h with every row is taken; "
+        "that with “überqu” is the largest.",
         draw,
         (660, 360),
         narrow=(372, 360),

@@ -121,7 +121,7 @@ def saturation() -> Picture:
 
     def draw(picture: Drawing) -> None:
         for number, factor in enumerate((1, 4, 16)):
-            x, y = (8, 178 * number) if picture.narrow else (1 + 230 * number, 0)
+            x, y = (62, 168 * number) if picture.narrow else (1 + 230 * number, 0)
             weights = (factor * scores).softmax(dim=0)
             jacobian = torch.diag(weights) - torch.outer(weights, weights)
             given = ", ".join(f"{score:.0f}" for score in (factor * scores).tolist())
@@ -143,5 +143,5 @@ def saturation() -> Picture:
         "16, 0, -16 one weight is 1, and every derivative is 0.00.",
         draw,
         (688, 150),
-        narrow=(236, 506),
+        narrow=(344, 486),
     )

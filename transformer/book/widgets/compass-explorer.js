@@ -95,7 +95,8 @@ function bars({ scores, weights, output }) {
   const svg = make("svg", {
     class: "bars", "aria-hidden": "true", viewBox: `0 0 ${width} ${height}`, height,
   });
-  const score = width < 360 ? 80 : 90, bar = score + 12, value = width, number = value - 122;
+  const small = width < 360, score = small ? 88 : 90, bar = score + (small ? 10 : 12);
+  const value = width, number = value - (small ? 136 : 122);
   const room = Math.max(number - 38 - bar, 8), end = { "text-anchor": "end" };
   const green = { ...end, style: "fill: var(--value)" };
   svg.append(

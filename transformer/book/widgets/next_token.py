@@ -22,11 +22,11 @@ class NextTokenExplorer(Explorer):
     """Probabilities of the likeliest next tokens, with sliders for the step and the temperature.
 
     Args:
-        logits: (T, V) of the decoder at each step.
+        logits: (T, V), of the decoder at each step.
         pieces: the V tokens as texts.
-        written: per step what the decoder has written before it.
+        written: per step, what the decoder has written before it.
         step: step that is shown first.
-        shown: number of tokens to show; the others are one bar.
+        shown: number of tokens to show; all others share one bar.
 
     Raises:
         ValueError: if there is not one text per step.
@@ -54,8 +54,8 @@ class NextTokenExplorer(Explorer):
         self.alt = (
             f"After “{self.written[step]}” the likeliest next token is “{self.tokens[step][0]}” "
             f"with a probability of {best[0]:.2f}; all tokens that are not shown have "
-            f"{best[-1]:.2f} together. At a temperature of 4 the first has "
-            f"{self.probabilities(step, 4.0)[0]:.2f}."
+            f"{best[-1]:.2f} together. At a temperature of 4 the latter have "
+            f"{self.probabilities(step, 4.0)[-1]:.2f}."
         )
 
     def probabilities(self, step: int, temperature: int | float) -> Float[Tensor, "shown_and_rest"]:
@@ -87,7 +87,8 @@ class NextTokenExplorer(Explorer):
         axes = figure.subplots()
         names = [*self.tokens[self.step], "all others"]
         shares = self.probabilities(self.step, 1.0).numpy()
-        axes.barh(range(len(names)), shares, color=COLOURS["green"])
+        colours = [COLOURS["green"]] * self.shown + [COLOURS["grey"]]
+        axes.barh(range(len(names)), shares, color=colours)
         axes.set_yticks(range(len(names)), names)
         axes.set(ylim=(len(names) - 0.5, -0.5), xlim=(0, 1), xlabel="probability")
         axes.set_title(f"After “{self.written[self.step]}”")

@@ -1,7 +1,7 @@
-"""The factor sqrt(d_model) and the start of the embedding, varied in a small shared model.
+"""Vary the factor sqrt(d_model) and the initialisation of the embedding in a small model.
 
-Two tasks: to reverse a sequence, where the positions decide, and to sort it, where the order of the
-source does not matter. Symbols, lengths and vocabulary are the same.
+There are two tasks: reversing a sequence depends on the positions of its symbols, and sorting it
+does not. Symbols, lengths and vocabulary are the same in both.
 
 Paper: section 3.4
 """
@@ -43,9 +43,9 @@ class Start:
     """How tokens enter a model.
 
     Args:
-        name: in the record.
-        factor: by which a row is multiplied on its way in.
-        size: of the rows at the start, relative to norm 1.
+        name: key in the record.
+        factor: by which a looked-up row is multiplied.
+        size: initial length of the rows, relative to about 1.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Start:
     size: float
 
     def model(self, task: ToyTask) -> Transformer:
-        """Make a model of one layer with one matrix for source, target and output."""
+        """Make a model of one layer that shares one matrix for source, target and output."""
         made = Transformer(toy_config(task, d_model=D_MODEL, d_ff=D_MODEL))
         made.embedding.scale = self.factor
         with torch.no_grad():
@@ -120,7 +120,7 @@ HEADING = dict(steps=STEPS, block=BLOCK, seeds=SEEDS)
 
 
 def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Train what a record lacks, and yield each run with a line about it."""
+    """Train the runs that a record lacks, and yield each with a line about it."""
     done = {(run["start"], run["task"]) for run in runs}
     for task, start in product(TASKS, STARTS):
         if (start.name, task) not in done:
