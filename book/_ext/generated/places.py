@@ -20,6 +20,8 @@ from generated.claims import chapters, stored_rows
 DEFINING = ("model", "fast", "data", "training", "inference")
 #: The place of what belongs to the paper as a whole.
 WHOLE = "all sections"
+#: Names of one place that are shown; more of them are folded away.
+SHOWN = 4
 
 _NUMBER = r"\d(?:\.\d){0,2}"
 _AND = r"(?:\s*,\s*|\s+and\s+|\s+to\s+)"
@@ -249,11 +251,17 @@ def _title(notebook: Path) -> str:
 def _line(
     place: Place, names: Sequence[Name], treated: Sequence[str], titles: Mapping[str, str]
 ) -> str:
-    """A place with the code that computes it and the chapters about it; "" without either."""
+    """A place with the chapters about it and the code that computes it; "" without either."""
     ours = [f"{name.entry()} ({name.source()})" for name in names if name.package in DEFINING]
     links = [f'[{int(stem[:2])}](../notebooks/{stem}.ipynb "{titles[stem]}")' for stem in treated]
-    parts = [", ".join(ours)] if ours else []
-    if links:
-        parts.append(f"chapter{'s' * (len(links) > 1)} {', '.join(links)}")
+    parts = [f"chapter{'s' * (len(links) > 1)} {', '.join(links)}"] if links else []
+    folded = len(ours) > SHOWN
+    if ours and not folded:
+        parts.append(", ".join(ours))
     label = "In this book" if not place.section else f"{place.key}, {place.title}"
-    return f"- **{label}**: {'; '.join(parts)}" if parts else ""
+    line = f"- **{label}**: {'; '.join(parts) or 'code'}" if parts or folded else ""
+    if folded:
+        summary = f'<summary aria-label="{len(ours)} names in the code for {place.key}">'
+        fold = f'<details class="fold">{summary}{len(ours)} names in the code</summary>'
+        line += f"\n\n  {fold}\n\n  {', '.join(ours)}\n\n  </details>\n"
+    return line

@@ -90,13 +90,15 @@ const measured = (numbers, exact) => numbers.map((number, c) => {
   return `${fixed(number, exact ? digits : 0)}\u00a0${name}`;
 });
 function bars({ scores, weights, output }) {
-  const whole = stage.clientWidth, width = whole > 600 ? whole - SIDE - 20 : whole;
+  const whole = stage.clientWidth, beside = whole > 600, side = 240;  // px of the rose beside the bars
+  rose.style.width = rose.style.height = beside ? `${side}px` : "";
+  const width = beside ? whole - side - 20 : whole;
   const row = 32, top = 26, height = top + row * (N + 1) + 12;
   const svg = make("svg", {
     class: "bars", "aria-hidden": "true", viewBox: `0 0 ${width} ${height}`, height,
   });
-  const small = width < 360, score = small ? 88 : 90, bar = score + (small ? 10 : 12);
-  const value = width, number = value - (small ? 136 : 122);
+  const small = width < 360, score = small ? 88 : 98, bar = score + (small ? 10 : 12);
+  const value = width, number = value - (small ? 136 : 142);
   const room = Math.max(number - 38 - bar, 8), end = { "text-anchor": "end" };
   const green = { ...end, style: "fill: var(--value)" };
   svg.append(

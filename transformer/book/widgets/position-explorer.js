@@ -78,8 +78,8 @@ function curve(p, k, width) {
   const svg = make("svg", {
     class: "curve", "aria-hidden": "true", viewBox: `0 0 ${wide} ${height}`, height,
   });
-  svg.append(say(0, 12, "dot product, as a share of the largest (drag along it)",
-    { "font-weight": 600 }));
+  svg.append(say(0, 12, wide < 420 ? "dot product, share of largest"
+    : "dot product, as a share of the largest (drag along it)", { "font-weight": 600 }));
   for (let v = low; v <= 1; v += .25) svg.append(
     make("line", { x1: left, x2: wide - right, y1: y(v), y2: y(v),
       stroke: v ? "var(--rule)" : "var(--soft)" }),

@@ -95,10 +95,11 @@ function chart() {
         fill: colour, stroke: "var(--ground)", "stroke-width": 2.5,
       }),
     );
-    return { colour, end: y(middle.at(-1)), name: divided ? "divided" : "undivided" };
+    const near = middle.filter((_, i) => x(i) > width - right - 76);  // under the line's name
+    return { colour, end: y(Math.max(...near)), name: divided ? "divided" : "undivided" };
   });
   for (const { colour, end, name } of ends)
-    svg.append(say(width - right, Math.max(end - 9, top + 10), name, {
+    svg.append(say(width - right, Math.max(end - 12, top + 10), name, {
       "text-anchor": "end", "font-weight": 700, style: `fill: ${colour}`,
       stroke: "var(--ground)", "stroke-width": 4, "paint-order": "stroke",
     }));
