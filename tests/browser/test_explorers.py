@@ -1,6 +1,8 @@
 """The explorers in a browser, each alone on a page: they compute what the package computes."""
 
 import json
+import math
+import re
 from itertools import product
 
 import numpy as np
@@ -239,11 +241,13 @@ def test_the_query_of_the_compass_is_dragged(opened, width):
     page.locator(".rose").scroll_into_view_if_needed()
     box, tip = page.locator(".rose").bounding_box(), page.locator(".handle").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(tip["x"] + tip["width"] / 2, tip["y"] + tip["height"] / 2)
+    tip_x, tip_y = tip["x"] + tip["width"] / 2, tip["y"] + tip["height"] / 2
+    unit = math.hypot(tip_x - x, tip_y - y) / float(re.search(r"length (\d+\.\d+)", said(page))[1])
+    page.mouse.move(tip_x, tip_y)
     page.mouse.down()
-    for right, down, shown in ((60, 0, "90°, length 3.00"), (0, 80, "180°, length 4.00"),
-                               (-200, 0, "270°, length 5.00")):  # fmt: skip
-        page.mouse.move(x + right, y + down)
+    for right, down, shown in ((3, 0, "90°, length 3.00"), (0, 4, "180°, length 4.00"),
+                               (-9, 0, "270°, length 5.00")):  # fmt: skip
+        page.mouse.move(x + right * unit, y + down * unit)
         assert f"Query at {shown}" in said(page)
     page.mouse.up()
     page.mouse.move(x, y - 40)

@@ -68,7 +68,7 @@ def test_a_section_without_rows_is_left_out(visit, address):
     sections = found.page.locator("article section section:visible")
     every = sections.count()
     choose(found.page, chapter="2")
-    assert sections.count() == 1 < every and rows(found.page).count() > 3
+    assert sections.count() == 1 < every and rows(found.page).count() >= 3
     assert found.page.locator("article h1").is_visible()
 
 
@@ -84,7 +84,9 @@ def test_results_are_ours_or_published(visit, address):
 def test_the_header_of_a_long_table_stays(visit, address, page):
     found = visit()
     found.open(address + page)
-    table = found.page.locator("table.filtered:visible").first
+    tables = found.page.locator("table.filtered:visible")
+    sizes = [tables.nth(i).locator("tbody tr").count() for i in range(tables.count())]
+    table = tables.nth(sizes.index(max(sizes)))
     last = table.locator("tbody tr").last
     last.evaluate("row => scrollTo(0, row.getBoundingClientRect().top + scrollY - 300)")
     head = table.locator("thead th").first

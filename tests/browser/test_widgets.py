@@ -124,11 +124,9 @@ def test_it_fits_and_is_accessible(opened, width, theme):
     found = Axe().run(page, options={"runOnly": tags}).response["violations"]
     assert not found, json.dumps([(rule["id"], rule["nodes"][0]["html"]) for rule in found])
     # A dark page has dark cells: the strongest colour of the palette is for the largest weight.
-    red, green, blue = (
-        int(part)
-        for part in re.findall(r"\d+", cells(page).first.evaluate("e => e.style.backgroundColor"))
-    )
-    assert (red + green + blue > 382) == (theme == "light")
+    colour = cells(page).first.evaluate("e => getComputedStyle(e).backgroundColor")
+    red, green, blue = map(float, re.findall(r"[\d.]+", colour))  # color(srgb 0 0.5 1)
+    assert colour.startswith("color(srgb ") and (red + green + blue > 1.5) == (theme == "light")
 
 
 def test_without_scripts_there_is_a_picture_with_words(opened, shown):
