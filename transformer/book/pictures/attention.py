@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from transformer.book.drawing import Drawing, Number, Picture
+from transformer.book.pictures import SENTENCE
 from transformer.inference.translator import Translator
 
-SENTENCE = "The animal didn't cross the street because it was too tired."
 _HEADS, _HEAD = 4, 3  # heads of the shipped model's first layer, index of the one shown
 
 

@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 
 from transformer.book.drawing import Drawing, Number, Picture
+from transformer.book.pictures import SENTENCE
 from transformer.inference.translator import Translator
 from transformer.model.transformer import Transformer
 
-_SENTENCE = "The animal didn't cross the street because it was too tired."
 _WORD, _SHOWN = "it", 16
 
 
@@ -19,7 +19,7 @@ def _measured() -> tuple[dict[str, list[float]], dict[str, float]]:
     translator = Translator.from_pretrained("tatoeba-en-de")
     model, tokenizer = translator.model, translator.tokenizer
     assert isinstance(model, Transformer)
-    numbers = [*tokenizer.encode(_SENTENCE), tokenizer.eos_id]
+    numbers = [*tokenizer.encode(SENTENCE), tokenizer.eos_id]
     place = tokenizer.tokens(numbers).index(f"\u2581{_WORD}")
     with torch.no_grad():
         x = model.positions(model.embedding(torch.tensor([numbers])))

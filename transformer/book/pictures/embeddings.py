@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from transformer.book.drawing import Drawing, Picture
+from transformer.book.pictures import SENTENCE
 from transformer.inference.translator import Translator
 
-SENTENCE = "The animal didn't cross the street because it was too tired."
 WRITTEN = "Das Tier"  # of the translation
 _ROWS = ("animal", "street", "tired", "it", "Tier", "Straße", "überqu", "nicht", "es")
 _NUMBERS = 12

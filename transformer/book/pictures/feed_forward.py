@@ -7,9 +7,9 @@ import numpy as np
 import torch
 
 from transformer.book.drawing import Drawing, Number, Picture
+from transformer.book.pictures import SENTENCE
 from transformer.inference.translator import Translator
 
-SENTENCE = "The animal didn't cross the street because it was too tired."
 _ROWS, _NUMBERS, _UNITS = 7, 12, 24  # what the first picture shows
 
 

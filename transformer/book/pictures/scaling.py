@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from transformer.book.drawing import Drawing, Number, Picture
+from transformer.book.pictures import SENTENCE
 from transformer.inference.translator import Translator
 
-SENTENCE = "The animal didn't cross the street because it was too tired."
 LAYER, HEAD = 1, 0  # of the encoder, counted from 0
 
 
