@@ -14,11 +14,11 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from transformer.book.live import SHIPPED, Payload, make_payload
+from transformer.book.pictures import SENTENCE
 from transformer.inference.translator import AttentionWeights, Translator
 
 PAGE, START = "book/live", "book/intro"
 LEVELS = ("sentence", "stack", "layer", "head", "output")
-SENTENCE = "The animal didn't cross the street because it was too tired."
 SCRIPTS = ("engine", "session", "parts", *LEVELS, "broken", "tour", "live")
 #: Chapters with an input box: what it is for, and the state of the live page that it shows.
 CHAPTERS = {

@@ -101,7 +101,8 @@ MYTHS = (
          "It hands over vectors; every decoder layer makes keys and values of its own from them.",
          ("11",)),
     Myth(_ATTENTION, "Self-attention is invariant to shuffling", "true of something else",
-         "It is equivariant: its outputs are shuffled likewise. Memory may be shuffled freely.",
+         "It is equivariant: its outputs are shuffled in the same way. "
+         "Memory may be shuffled freely.",
          ("02", "07")),
     Myth(_ATTENTION, "The Transformer invented attention", "wrong",
          "Recurrent translators had it before; new is to use little else between positions.",
@@ -149,7 +150,7 @@ MYTHS = (
          "Sines stay within 1 either way. Concatenation costs width, and nothing else.",
          ("07",)),
     Myth(_POSITIONS, "Sinusoids let the model read longer sentences", "half true",
-         "The table goes on for ever; what was learned from its beginning need not.", ("07",)),
+         "The table has no end; what was learned from its beginning need not.", ("07",)),
     Myth(_POSITIONS, "Without positional encodings there is no order", "half true",
          "True of the encoder. A causal mask gives some order away.", ("07",)),
     Myth(_COST, "Convolutions are slow", "wrong",

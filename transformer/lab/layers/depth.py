@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from transformer.book.pictures import SENTENCE
 from transformer.inference.translator import Translator
 from transformer.lab.recording import SHIPPED
 from transformer.model.config import Init, TransformerConfig
@@ -24,7 +25,6 @@ from transformer.model.layers import EncoderLayer
 from transformer.model.transformer import Transformer
 
 RECORD = Path(__file__).parent / "depth.json"
-SENTENCE = "The animal didn't cross the street because it was too tired."
 DEEPEST = 24
 SEEDS = (1, 2, 3, 4, 5)
 
