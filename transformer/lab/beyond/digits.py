@@ -1,7 +1,8 @@
 """Handwritten digits as sequences of patches: each square of a small image is a token.
 
-The images are the 1,797 that scikit-learn ships, 8 by 8 pixels in 17 shades of grey (a part of the
-data set of E. Alpaydin and C. Kaynak, 1998, made from forms of the NIST).
+The images are the 1,797 that scikit-learn ships, 8 by 8 pixels in 17 shades of grey. They are the
+test part of the data set of E. Alpaydin and C. Kaynak (1998, doi:10.24432/C50P49, CC BY 4.0), who
+extracted them from filled-in forms with programs of the NIST.
 
 Paper: section 7 (plans for images); the patches are of Dosovitskiy et al., 2020
 """
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,13 @@ def load_digits(test_size: int = 597) -> tuple[Digits, Digits]:
 
     Args:
         test_size: size of the test set, taken from the end of the file. The file is sorted by
-            writer, so most of the test digits are by writers that are not in the training set.
+            writer, so most of the test digits are by people with no digit in the training set.
     """
     try:
         from sklearn import datasets
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "the digits are part of scikit-learn: pip install 'transformer-book[digits]'",
+            "the digits are part of scikit-learn: pip install 'transformer-book[book]'",
             name=error.name,
         ) from None
     found = datasets.load_digits()
@@ -48,27 +49,7 @@ def load_digits(test_size: int = 597) -> tuple[Digits, Digits]:
 def cut_patches(
     images: Float[Tensor, "B height width"], size: int = 2
 ) -> Float[Tensor, "B patches pixels"]:
-    """Cut images into squares of ``size`` pixels, row by row, and flatten each."""
+    """Cut images into squares with sides of ``size`` pixels, row by row, and flatten each."""
     _, height, width = images.shape
     rows = images.unflatten(2, (width // size, size)).unflatten(1, (height // size, size))
     return rows.transpose(2, 3).flatten(3).flatten(1, 2)
-
-
-class SmallConvNet(nn.Module):
-    """Two convolutions, max pooling, and a linear layer."""
-
-    def __init__(self, channels: int = 16):
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Conv2d(1, channels, 3, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(channels, 2 * channels, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(2 * channels * 16, 10),
-        )
-
-    def forward(self, images: Float[Tensor, "B 8 8"]) -> Float[Tensor, "B 10"]:
-        """Return the logits of the ten digits."""
-        return self.layers(images[:, None])

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from transformer.lab.training_loop import optimise
@@ -134,3 +134,19 @@ def pad_rows(rows: Sequence[Sequence[int]], pad_id: int = 0) -> Int[Tensor, "B S
     """Make a matrix of rows of ids, padded at the end."""
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows])
+
+
+def best_span(
+    logits: Float[Tensor, "B S 2"], real: Bool[Tensor, "B S"]
+) -> tuple[Int[Tensor, " B"], Int[Tensor, " B"]]:
+    """Return the first and the last position of the most probable span.
+
+    Args:
+        logits: of each position, as the first and as the last of the span.
+        real: whether a position may belong to it.
+    """
+    starts, ends = logits.masked_fill(~real[..., None], -torch.inf).log_softmax(dim=1).unbind(-1)
+    both = starts[:, :, None] + ends[:, None, :]
+    order = torch.ones_like(both[0], dtype=torch.bool).triu()
+    place = both.masked_fill(~order, -torch.inf).flatten(1).argmax(dim=1)
+    return place // real.size(1), place % real.size(1)

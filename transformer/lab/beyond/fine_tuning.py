@@ -1,8 +1,7 @@
 """Fine-tuning of a translator on text of one kind, and its effect on other text.
 
 The kind here is the form of address. English *you* is *du* or *ihr* among friends and *Sie* to
-strangers in German; the short sentences of Tatoeba have both, but a letter to a customer needs the
-formal one.
+strangers in German. Tatoeba has both; a letter to a customer needs the formal one.
 """
 
 import copy
@@ -32,7 +31,7 @@ def address_of(english: str, german: str) -> Address:
     """Return how a German sentence addresses the *you* of its English source.
 
     A *Sie* at the beginning of a sentence may be *she* or *they*: it counts only if the English has
-    none of these. A plural *ihr* on its own is not recognised, since it may be *her*.
+    no such pronoun. A plural *ihr* on its own is not recognised, since it may be *her*.
 
     Returns:
         "none" if the English has no *you*, or the German has neither form or both.

@@ -1,0 +1,93 @@
+"""The networks of the four tasks, and their record."""
+
+import numpy as np
+import pytest
+import torch
+
+from transformer.lab.beyond import study
+from transformer.lab.beyond.encoder_model import VectorEmbedding, best_span
+from transformer.lab.beyond.patch_explorer import PatchExplorer
+from transformer.lab.beyond.rivals import AttentiveGRU, LSTMModel, count
+from transformer.lab.beyond.tasks import NAMES, load_task
+from transformer.model.embedding import TokenEmbedding
+
+RIVALS = (LSTMModel, AttentiveGRU)
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+def test_padding_changes_no_answer_of_a_rival(rival):
+    torch.manual_seed(0)
+    model = rival(TokenEmbedding(9, 8), 8, 2, each=True).eval()
+    ids = torch.tensor([[3, 4, 5]])
+    padded = torch.tensor([[3, 4, 5, 0, 0], [6, 7, 8, 3, 4]])
+    torch.testing.assert_close(model(padded)[0, :3], model(ids)[0])
+    assert not torch.allclose(model(torch.tensor([[4, 3, 5]]))[0, 2], model(ids)[0, 2], atol=1e-4)
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+def test_a_rival_reads_both_ways_and_answers_once(rival):
+    torch.manual_seed(0)
+    model = rival(VectorEmbedding(3, 8), 8, 4).eval()
+    x = torch.randn(2, 5, 3)
+    assert model(x).shape == (2, 4)
+    model.each = True
+    other = x.clone()
+    other[:, -1] += 1
+    assert not torch.allclose(model(x)[:, 0], model(other)[:, 0], atol=1e-5)
+
+
+def test_networks_are_about_as_large():
+    sizes = [count(make(load_task("digits"))) for make in study.NETWORKS.values()]
+    assert max(sizes) / min(sizes) < 1.1
+
+
+def test_the_best_span_is_in_order_and_within_the_text():
+    logits = torch.full((1, 4, 2), -5.0)
+    logits[0, 1, 0], logits[0, 2, 0] = -4.0, 3.0
+    logits[0, 1, 1], logits[0, 3, 1] = 4.0, 2.0
+    real = torch.ones(1, 4, dtype=torch.bool)
+    assert [x.item() for x in best_span(logits, real)] == [2, 3]
+    real[0, 3] = False
+    assert [x.item() for x in best_span(logits, real)] == [1, 1]
+
+
+def test_the_record_holds_every_planned_run():
+    record = study.recorded_study()
+    found = {(run["task"], run["method"], run["seed"]) for run in record["runs"]}
+    for seed in study.SEEDS:
+        for name, method, factor in study.planned(seed):
+            assert (name, study.title(method, factor), seed) in found
+    assert {name for name, _, _ in found} == set(NAMES) == set(record["sizes"])
+    assert record["rate"] == study.RATE
+    runs = record["runs"]
+    assert len(study.scores_of(runs, "digits", "LSTM", "right, %")) == len(study.SEEDS)
+    assert len(study.scores_of(runs, "digits", "gradient boosting", "right, %")) == 1
+
+
+def test_a_cheap_recorded_score_comes_out_again():
+    for name in ("digits", "rivers"):
+        (method, make), score = load_task(name).simple, next(iter(load_task(name).simple[1]()))
+        recorded = study.scores_of(study.recorded_study()["runs"], name, method, score)
+        assert recorded == pytest.approx([make()[score]], abs=1e-3)
+
+
+def test_a_network_learns_and_a_seed_repeats():
+    task = load_task("digits")
+    short = type(task)(**{**task.__dict__, "steps": 120})
+    first, again = (study.train("Transformer", short, seed=0) for _ in range(2))
+    for one, other in zip(first.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one, other)
+    with torch.no_grad():
+        assert task.score(first(task.test_inputs), task.test_answers)["right, %"] > 20
+
+
+def test_the_patch_explorer_shows_weights_that_sum_to_one():
+    torch.manual_seed(0)
+    model = study.encoder(load_task("digits")).eval()
+    explorer = PatchExplorer(model, torch.rand(2, 8, 8), [3, 5])
+    assert explorer.weights.shape == (2, 2, 4, 16, 16)
+    assert np.allclose(explorer.weights.sum(axis=-1), 1, atol=1e-5)
+    shown = explorer._repr_mimebundle_()
+    assert len(shown["text/html"].encode()) < 80_000 and shown == explorer._repr_mimebundle_()
+    with pytest.raises(ValueError, match="one to six"):
+        PatchExplorer(model, torch.rand(7, 8, 8), [1] * 7)
