@@ -1,12 +1,9 @@
-"""Rank correlation, effects of removal, gradients, and attention from pronouns to a name."""
+"""Rank correlation, effects of removal, and gradients."""
 
 import numpy as np
 import pytest
 import torch
 
-from transformer.data.tokenizer import Tokenizer
-from transformer.inference.translator import Translator
-from transformer.lab.heads.anaphora import NameLooks, looks_at_name
 from transformer.lab.heads.explanation import (
     gradient_norms,
     mean_agreement,
@@ -88,35 +85,3 @@ def test_agreement_is_a_mean_over_predictions():
     one = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
     other = np.array([[3.0, 5.0, 9.0], [3.0, 2.0, 1.0]])
     np.testing.assert_allclose(mean_agreement([one, one], [other, one]), [0.0, 1.0], atol=1e-12)
-
-
-def test_excess_is_taken_at_the_same_distance():
-    # Weight 0.8 from distance 1 and 0.2 from distance 2: pronouns attend more to the name on
-    # average, but not more than other words at the same distance.
-    distance = np.array([1, 1, 1, 2, 2, 2, 3])
-    is_pronoun = np.array([True, True, False, True, False, False, True])
-    weights = np.where(distance == 1, 0.8, 0.2)[:, None, None]
-    sentence = np.array([0, 1, 2, 3, 4, 5, 6])
-    looks = NameLooks(weights, is_pronoun, distance, sentence)
-    assert looks.excess() == pytest.approx(np.zeros((1, 1)), abs=1e-12)
-    more = weights + 0.1 * is_pronoun[:, None, None]
-    looks = NameLooks(more, is_pronoun, distance, sentence)
-    assert looks.excess() == pytest.approx(0.1)
-    assert np.nanmax(np.abs(looks.excess_draws(30) - 0.1)) < 1e-9
-
-
-def test_looks_are_those_of_the_encoder():
-    tokenizer = Tokenizer.train(["Tom he his saw you Tom he his saw you. "] * 9, 272)
-    torch.manual_seed(0)
-    config = TransformerConfig(272, d_model=8, d_ff=8, num_heads=2, num_layers=2)
-    translator = Translator(Transformer(config), tokenizer)
-    texts = ["Tom saw his", "you saw Tom", "Tom saw you", "Tom he"]
-    assert tokenizer.tokens(tokenizer.encode(texts[0])) == ["Tom", "▁saw", "▁his"]
-    looks = looks_at_name(translator, texts, batch_size=1)
-    assert looks.distance.tolist() == [1, 1, 2]
-    assert looks.is_pronoun.tolist() == [True, False, True]
-    assert looks.sentence.tolist() == [0, 1, 1]
-    expected = translator.attention(texts[0], "").encoder  # layers, H, S, S
-    np.testing.assert_allclose(looks.weights[2], expected[:, :, 2, 0], rtol=1e-5)
-    together = looks_at_name(translator, texts)  # padding changes nothing
-    np.testing.assert_allclose(together.weights, looks.weights, atol=1e-6)

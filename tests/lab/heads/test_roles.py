@@ -6,9 +6,7 @@ import torch
 
 from transformer.data.batching import Batch
 from transformer.data.tokenizer import Tokenizer
-from transformer.lab.heads.ablation import Head
 from transformer.lab.heads.roles import (
-    RoleScores,
     mark_ids,
     role_patterns,
     role_scores,
@@ -107,18 +105,24 @@ def test_scores_even_attention_and_counts(model):
     assert decoder.even[0] == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 + 1 / 2) / 6)
 
 
-def scored(weight):
-    one = np.array(weight, float).reshape(2, 1, 2)  # roles, layers, heads
-    return {"encoder": RoleScores(("a", "b"), one, np.zeros(2), np.ones(2, int))}
-
-
 def test_a_role_needs_its_share_and_must_beat_chance():
-    trained = scored([0.9, 0.4, 0.6, 0.7])
-    untrained = [scored([0.1, 0.1, 0.65, 0.1]), scored([0.2, 0.1, 0.1, 0.1])]
+    def scored(*shares):
+        return {
+            "encoder 1.1": {"a": shares[0], "b": shares[2]},
+            "encoder 1.2": {"a": shares[1], "b": shares[3]},
+            "decoder 1.1": {"a": 0.95},
+        }
+
+    trained = scored(0.9, 0.4, 0.6, 0.7)
+    untrained = [scored(0.1, 0.1, 0.65, 0.1), scored(0.2, 0.1, 0.1, 0.1)]
     assert threshold(untrained, "encoder") == {"a": 0.2, "b": 0.65}
-    first, second = Head("encoder", 0, 0), Head("encoder", 0, 1)
-    assert roles_of(trained, untrained) == {first: [("a", 0.9)], second: [("b", 0.7)]}
-    assert roles_of(trained, untrained, at_least=0.3)[second] == [("b", 0.7), ("a", 0.4)]
+    assert roles_of(trained, untrained) == {
+        "encoder 1.1": [("a", 0.9)],
+        "encoder 1.2": [("b", 0.7)],
+        "decoder 1.1": [],
+    }
+    lower = roles_of(trained, untrained, at_least=0.3)
+    assert lower["encoder 1.2"] == [("b", 0.7), ("a", 0.4)]
 
 
 def test_marks_are_punctuation_alone():

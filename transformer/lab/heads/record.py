@@ -1,4 +1,4 @@
-"""Measure every head of the shipped model and write the record of chapter 20.
+"""Measure every head of the shipped model and write the record of chapter 21.
 
     python -m transformer.lab.heads.record     about six minutes on one core
 

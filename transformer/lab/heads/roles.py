@@ -7,7 +7,7 @@ the same sentences, and untrained models show the scores that arise by chance.
 Paper: section 4 (individual attention heads learn to perform different tasks), Figures 3 to 5
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,9 @@ ROLES: dict[Kind, tuple[str, ...]] = {
 
 # A link matrix per pair: links[i][s, t] is True if source token s belongs to target token t.
 Links = Sequence[np.ndarray]
+
+# By the name of a head, such as "encoder 1.1", its score in each role.
+Named = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -149,25 +152,33 @@ def _divide(found: dict[str, list[Any]]) -> RoleScores:
     return RoleScores(tuple(found), weight / most[:, None, None], chance / most, counts)
 
 
-def threshold(untrained: Sequence[dict[Kind, RoleScores]], kind: Kind) -> dict[str, float]:
-    """Return the best score of any head of any untrained model in each role."""
-    roles = untrained[0][kind].roles
-    return {role: max(float(scores[kind].of(role).max()) for scores in untrained) for role in roles}
+def threshold(untrained: Sequence[Named], kind: Kind) -> dict[str, float]:
+    """Return the best score of any head of any untrained model in each role.
+
+    Args:
+        untrained: by the name of a head its score in each role, one mapping per model.
+    """
+    best: dict[str, float] = {}
+    for model in untrained:
+        for name, scores in model.items():
+            if Head.named(name).kind == kind:
+                best |= {role: max(score, best.get(role, 0.0)) for role, score in scores.items()}
+    return best
 
 
 def roles_of(
-    scores: dict[Kind, RoleScores],
-    untrained: Sequence[dict[Kind, RoleScores]],
-    at_least: float = 0.5,
-) -> dict[Head, list[tuple[str, float]]]:
+    scores: Named, untrained: Sequence[Named], at_least: float = 0.5
+) -> dict[str, list[tuple[str, float]]]:
     """Return the roles of each head: shares of ``at_least`` and above those by chance."""
-    found: dict[Head, list[tuple[str, float]]] = {}
-    for kind, of_kind in scores.items():
-        chance = threshold(untrained, kind)
-        for layer, index in np.ndindex(of_kind.weight.shape[1:]):
-            by_role = {role: float(of_kind.of(role)[layer, index]) for role in of_kind.roles}
-            found[Head(kind, layer, index)] = sorted(
-                ((r, w) for r, w in by_role.items() if w >= at_least and w > chance[r]),
-                key=lambda pair: -pair[1],
-            )
-    return found
+    chance = {kind: threshold(untrained, kind) for kind in KINDS}
+    return {
+        name: sorted(
+            (
+                (role, share)
+                for role, share in shares.items()
+                if share >= at_least and share > chance[Head.named(name).kind][role]
+            ),
+            key=lambda pair: -pair[1],
+        )
+        for name, shares in scores.items()
+    }

@@ -1,0 +1,206 @@
+"""Attention between words that belong together, beside other words at the same distance.
+
+The paper's Figures 3 to 5 show a few heads on two sentences. Here the same questions are asked of
+many sentences: does a head attend from "he" to "Tom", from "made" to "happy", or from "her" to the
+next word more than to other words that are as far away? The comparison at equal distance matters: a
+head that looks a fixed number of positions back attends to any word there by position alone.
+
+Paper: section 4, Figures 3 to 5
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+
+from transformer.inference.stepwise import evaluation_mode
+from transformer.inference.translator import Translator
+from transformer.model.attention import record_attention
+from transformer.model.transformer import Transformer
+
+#: Masculine pronouns as the tokenizer of the shipped model writes them.
+HE = ("▁he", "▁his", "▁him", "▁himself")
+POSSESSIVES = ("▁my", "▁your", "▁his", "▁her", "▁its", "▁our", "▁their")
+MAKE = ("▁make", "▁makes", "▁made", "▁making")
+#: What something or somebody is made, as in "making the registration more difficult".
+MADE = (
+    *("▁angry", "▁better", "▁clear", "▁difficult", "▁easier", "▁easy", "▁famous", "▁happy"),
+    *("▁hard", "▁harder", "▁hungry", "▁impossible", "▁jealous", "▁mad", "▁nervous", "▁popular"),
+    *("▁possible", "▁rich", "▁sad", "▁sick", "▁tired", "▁unhappy", "▁worse"),
+)
+FARTHEST = 8  # from a form of "make" to the adjective, in tokens
+
+#: From the tokens of a sentence to pairs of positions: one that attends, one attended to.
+Find = Callable[[list[str]], list[tuple[int, int]]]
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Attention weights of the encoder's heads from one token to another, many times.
+
+    Args:
+        linked: whether the two tokens belong together.
+        group: looks are compared within a group only, for example at the same distance.
+        word: the token that attends.
+
+    Paper: section 4, Figures 3 to 5
+    """
+
+    weights: Float[np.ndarray, "looks layers H"]
+    linked: Bool[np.ndarray, " looks"]
+    group: Int[np.ndarray, " looks"]
+    sentence: Int[np.ndarray, " looks"]
+    word: np.ndarray
+
+    def excess(self) -> Float[np.ndarray, "layers H"]:
+        """Return the mean weight between linked tokens minus that of others in the same group.
+
+        Groups without both kinds are ignored; the others are weighted by their linked tokens.
+        """
+        return self._excess(self.linked, np.ones(len(self.linked)))
+
+    def excess_draws(self, samples: int = 200, seed: int = 0) -> np.ndarray:
+        """Return bootstrap samples of :meth:`excess` over sentences.
+
+        Returns:
+            (samples, layers, H); NaN for a sample in which no group has both kinds.
+        """
+        random, n = np.random.default_rng(seed), int(self.sentence.max()) + 1
+        times = random.multinomial(n, np.full(n, 1 / n), size=samples)
+        return np.stack([self._excess(self.linked, row[self.sentence]) for row in times])
+
+    def chance(self, samples: int = 500, seed: int = 0) -> Float[np.ndarray, " samples"]:
+        """Return the largest size of any head's excess when links are shuffled within groups."""
+        random, order = np.random.default_rng(seed), np.argsort(self.group, kind="stable")
+        once, found = np.ones(len(self.linked)), []
+        for _ in range(samples):
+            shuffled = np.empty_like(self.linked)
+            mixed = np.lexsort((random.random(len(order)), self.group))
+            shuffled[mixed] = self.linked[order]
+            found.append(np.abs(self._excess(shuffled, once)).max())
+        return np.array(found)
+
+    def _excess(self, linked: np.ndarray, times: np.ndarray) -> np.ndarray:
+        flat = self.weights.reshape(len(self.weights), -1)
+        groups, place = np.unique(self.group, return_inverse=True)
+
+        def sums(some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            many = np.zeros((len(groups), flat.shape[1]))
+            np.add.at(many, place[some], flat[some] * times[some, None])
+            return many, np.bincount(place[some], times[some], len(groups))[:, None]
+
+        (ours, count), (others, rest) = sums(linked), sums(~linked)
+        both = (count[:, 0] > 0) & (rest[:, 0] > 0)
+        if not both.any():
+            return np.full(self.weights.shape[1:], np.nan)
+        gap = ours[both] - count[both] * others[both] / rest[both]
+        return (gap.sum(axis=0) / count[both].sum()).reshape(self.weights.shape[1:])
+
+
+def looks_at_name(
+    translator: Translator,
+    sentences: Sequence[str],
+    name: str = "Tom",
+    pronouns: Collection[str] = HE,
+    batch_size: int = 64,
+) -> Looks:
+    """Collect the weights to a name at the start from all later words; pronouns are linked to it.
+
+    A group holds all words at one distance from the name, of all sentences.
+
+    Paper: section 4, Figure 4
+    """
+
+    def find(labels: list[str]) -> list[tuple[int, int]]:
+        return [(i, 0) for i, word in enumerate(labels) if word in pronouns]
+
+    def others(labels: list[str], link: tuple[int, int]) -> list[tuple[int, int]]:
+        return [(i, 0) for i in range(1, len(labels))]
+
+    kept = [sentence for sentence in sentences if sentence.startswith(name)]
+    tokens = translator.tokenizer
+    kept = [s for s in kept if tokens.tokens(tokens.encode(s))[0] == name]
+    return _collect(translator, kept, find, others, batch_size, across=True)
+
+
+def looks_between(
+    translator: Translator,
+    sentences: Sequence[str],
+    find: Find,
+    same: Literal["distance", "key"] = "distance",
+    batch_size: int = 64,
+) -> Looks:
+    """Collect the weights between linked tokens, and between others of the same sentence.
+
+    Args:
+        same: compare with all pairs that are as far apart, or with the weights that all other
+            tokens give to the same one.
+
+    Paper: section 4, Figures 3 and 5
+    """
+
+    def others(labels: list[str], link: tuple[int, int]) -> list[tuple[int, int]]:
+        if same == "key":
+            return [(i, link[1]) for i in range(len(labels)) if i != link[1]]
+        apart = link[1] - link[0]
+        return [(i, i + apart) for i in range(len(labels)) if 0 <= i + apart < len(labels)]
+
+    return _collect(translator, sentences, find, others, batch_size)
+
+
+def from_make(labels: list[str]) -> list[tuple[int, int]]:
+    """Link each form of "make" to the first adjective after it, if one is near."""
+    found = []
+    for i, word in enumerate(labels):
+        near = [j for j in range(i + 2, min(i + FARTHEST + 1, len(labels))) if labels[j] in MADE]
+        if word in MAKE and near:
+            found.append((i, near[0]))
+    return found
+
+
+def from_possessive(labels: list[str]) -> list[tuple[int, int]]:
+    """Link each possessive to the token after it."""
+    return [(i, i + 1) for i, word in enumerate(labels[:-1]) if word in POSSESSIVES]
+
+
+@torch.inference_mode()
+def _collect(
+    translator: Translator,
+    sentences: Sequence[str],
+    find: Find,
+    others: Callable[[list[str], tuple[int, int]], list[tuple[int, int]]],
+    batch_size: int,
+    across: bool = False,
+) -> Looks:
+    """Collect linked pairs and those to compare them with, in one sentence or ``across`` all."""
+    tokenizer, model = translator.tokenizer, translator.model
+    assert isinstance(model, Transformer)
+    rows = [tokenizer.encode(sentence) for sentence in sentences]
+    links = [find(tokenizer.tokens(row)) for row in rows]
+    kept = sorted((i for i, found in enumerate(links) if found), key=lambda i: len(rows[i]))
+    if not kept:
+        raise ValueError("no sentence has tokens that are linked")
+    weights: list[np.ndarray] = []
+    looks: list[tuple[bool, tuple[int, ...], int, str]] = []
+    for start in range(0, len(kept), batch_size):
+        some = kept[start : start + batch_size]
+        source = translator._pad([[*rows[i], tokenizer.eos_id] for i in some])
+        with evaluation_mode(model), record_attention(model) as recorded:
+            model.encode(source)
+        stacked = torch.stack(recorded.encoder, dim=1).numpy()  # (B, layers, H, S, S)
+        for b, i in enumerate(some):
+            labels = tokenizer.tokens(rows[i])
+            for number, link in enumerate(links[i]):
+                for q, k in others(labels, link):
+                    if across and number:  # the comparison has all words of the sentence already
+                        break
+                    group = (k - q,) if across else (start + b, number)
+                    right = (q, k) in links[i] if across else (q, k) == link
+                    weights.append(stacked[b, :, :, q, k])
+                    looks.append((right, group, start + b, labels[q]))
+    linked, group, sentence, word = zip(*looks, strict=True)
+    numbers = np.unique(np.array(group), axis=0, return_inverse=True)[1].ravel()
+    return Looks(np.stack(weights), np.array(linked), numbers, np.array(sentence), np.array(word))
