@@ -7,9 +7,10 @@ inputs and with rounded outputs, which loses the same bits.
 Reference: Micikevicius et al. 2018.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -172,3 +173,33 @@ def lost_updates(weights: Float[Tensor, "..."], update: float, dtype: torch.dtyp
     signs[::2] = -1
     moved = (kept.float() + signs * update).to(dtype)
     return (moved == kept).float().mean().item()
+
+
+RECORD = Path(__file__).parent / "half_precision.json"
+
+_MANY = 2**22
+#: The arguments of :func:`train_in_half` for each way to train, by its name.
+WAYS: dict[str, dict[str, Any]] = {
+    "float32": dict(dtype=None, step_tokens=_MANY),
+    "float16, 25,000 tokens": dict(dtype=torch.float16, step_tokens=25_000),
+    "float16, 1 million": dict(dtype=torch.float16, step_tokens=2**20),
+    "float16, 4 million": dict(dtype=torch.float16, step_tokens=_MANY),
+    "float16, 4 million, loss × 2¹⁶": dict(dtype=torch.float16, step_tokens=_MANY, scale=2.0**16),
+    "bfloat16, 4 million": dict(dtype=torch.bfloat16, step_tokens=_MANY),
+    "bfloat16, weights too": dict(dtype=torch.bfloat16, keep_master=False),
+}
+SEEDS = (1, 2, 3, 4, 5)
+STEPS = 300
+
+#: What the record says before its runs.
+HEADING = dict(steps=STEPS, task="repeat the symbol five positions before, one of eight")
+
+
+def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Train what a record lacks, and yield each run with a line about it."""
+    done = {(run["way"], run["seed"]) for run in runs}
+    for seed in SEEDS:
+        for way, options in WAYS.items():
+            if (way, seed) not in done:
+                loss = train_in_half(seed=seed, steps=STEPS, **options).final
+                yield dict(way=way, seed=seed, loss=loss), f"{way}, seed {seed}: {loss:.5f}"

@@ -7,9 +7,10 @@ Paper: section 4 (long sequences), section 7
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -47,7 +48,7 @@ class Technique:
     half: bool = False
 
 
-#: The techniques of chapter 22. A step has four sequences.
+#: The techniques of chapter 23. A step has four sequences.
 TECHNIQUES: dict[str, Technique] = {
     "plain: weights written out": Technique(),
     "half precision (bf16)": Technique(half=True),
@@ -198,3 +199,29 @@ def measure_step(
         stack.step(x, target)
         seconds.append(time.process_time() - started)
     return StepCost(peak, min(seconds), gradient)
+
+
+RECORD = Path(__file__).parent / "long_steps.json"
+LENGTHS = (80, 160, 320, 640)
+REPEATS = 9  # of the longest; the shorter ones are measured once
+
+#: What the record says before its runs.
+HEADING = dict(lengths=LENGTHS, batch=4, d_model=64, num_heads=4, depth=2, window=32)
+
+
+def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Measure what a record lacks, and yield each measurement with a line about it.
+
+    A repeat measures all techniques one after the other, so that ratios of its times compare like
+    with like.
+    """
+    done = {(run["technique"], run["length"], run["repeat"]) for run in runs}
+    cases = [(LENGTHS[-1], repeat) for repeat in range(REPEATS)]
+    for length, repeat in [(length, 0) for length in LENGTHS[:-1]] + cases:
+        for name, technique in TECHNIQUES.items():
+            if (name, length, repeat) in done:
+                continue
+            cost = measure_step(technique, length)
+            run = dict(technique=name, length=length, repeat=repeat, peak=cost.peak)
+            run |= dict(seconds=round(cost.seconds, 5))
+            yield run, f"{name}, n = {length}: {cost.peak / 1e6:.1f} MB, {cost.seconds:.3f} s"

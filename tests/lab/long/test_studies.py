@@ -1,0 +1,68 @@
+"""The recorded studies of chapters 23 and 24: complete, and true to what they say."""
+
+import pytest
+import torch
+
+from transformer.lab.long import half_precision, hops, long_steps, segments, truncation
+from transformer.lab.long.delayed_echo import NOTHING, Echo
+from transformer.lab.long.record import STUDIES
+from transformer.recipes.record import read_record
+
+MODULES = [half_precision, hops, long_steps, segments, truncation]
+
+
+@pytest.mark.parametrize("study", MODULES, ids=lambda study: study.__name__.rpartition(".")[2])
+def test_no_run_is_missing(study):
+    runs = read_record(study.RECORD)["runs"]
+    assert study.__name__.rpartition(".")[2] in STUDIES
+    assert next(iter(study.missing(runs)), None) is None
+
+
+def test_a_missing_run_is_made(monkeypatch):
+    monkeypatch.setattr(hops, "learn", lambda case, seed: 0.5)
+    runs = read_record(hops.RECORD)["runs"]
+    ((run, line),) = hops.missing(runs[1:])
+    assert (run["case"], run["seed"]) == (runs[0]["case"], runs[0]["seed"]) and "0.5" in line
+
+
+@pytest.mark.parametrize(
+    "pattern, layers, far",
+    [
+        ("window of 8", 1, {*range(8)}),
+        ("window of 8", 2, {*range(15)}),
+        ("window and stride of 8", 1, {*range(9), 16}),
+        ("window and stride of 8", 2, {*range(24), 24}),
+    ],
+)
+def test_chains_of_hops(pattern, layers, far):
+    reached = hops.Case(pattern, layers, 24).reached()
+    expected = far | ({24} if "stride" in pattern and layers == 1 else set())
+    assert {*reached.nonzero().flatten().tolist()} == expected
+
+
+def gradient(model, cut, tokens, labels):
+    model.zero_grad()
+    loss = truncation.add_gradient(model, tokens, labels, cut)
+    return loss, torch.cat([weight.grad.flatten() for weight in model.parameters()])
+
+
+def test_a_cut_changes_the_gradient_and_not_the_loss():
+    torch.manual_seed(0)
+    model = truncation.RecurrentReader(size=8)
+    stream = Echo(2).draw(3, 12, torch.Generator().manual_seed(0))
+    whole, uncut = (gradient(model, cut, *stream) for cut in (None, 12))
+    cut = gradient(model, 5, *stream)
+    assert torch.equal(whole[1], uncut[1]) and cut[0] == pytest.approx(whole[0], rel=1e-5)
+    assert (cut[1] - whole[1]).norm() > 1e-3 * whole[1].norm()
+
+
+def test_no_gradient_crosses_a_cut():
+    torch.manual_seed(0)
+    model = truncation.RecurrentReader(size=8)
+    tokens = torch.tensor([[1, 2, 2, 3, 3, 3]])
+    labels = torch.full((1, 6), NOTHING)
+    labels[0, -1] = 0
+    for cut, passes in ((6, True), (5, False)):
+        model.zero_grad()
+        truncation.add_gradient(model, tokens, labels, cut)
+        assert bool(model.embedding.weight.grad[1].any()) == passes
