@@ -5,8 +5,10 @@ import pytest
 
 from transformer.data.parallel import Split
 from transformer.data.splits import components
-from transformer.lab.recipe.leakage import draw_relatives, recall, training_sets
+from transformer.lab.recipe.leakage import RECORD, draw_halves, recall, training_sets
+from transformer.lab.recipe.record_leakage import SEEDS, SPLITS
 from transformer.lab.recipe.simple_translators import NearestSentence
+from transformer.recipes.record import read_record
 
 # The test pair is the first. The second has its source, the third its target, the fourth is
 # connected to it through the second only, the fifth not at all.
@@ -45,17 +47,32 @@ def make_pairs():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_relatives_are_related_and_strangers_are_not(seed):
-    drawn = draw_relatives(make_pairs(), 6, seed)
-    assert len(drawn.test) == len(drawn.relatives) == len(drawn.strangers) == 6
-    assert drawn.test.source == drawn.relatives.source
-    assert not set(drawn.test.target) & set(drawn.relatives.target)
-    everyone = [*drawn.test, *drawn.relatives, *drawn.strangers]
-    assert len(set(everyone)) == 18 and set(everyone) <= set(make_pairs())
-    assert not set(drawn.strangers.source) & set(drawn.test.source)
-    assert all(source.startswith("e") for source in drawn.strangers.source)
-    # One of a component: no test pair has a relative among the test pairs.
-    assert len(set(components(drawn.test.source, drawn.test.target))) == 6
-    assert (
-        drawn == draw_relatives(make_pairs(), 6, seed) != draw_relatives(make_pairs(), 6, seed + 9)
-    )
+def test_halves_have_relatives_of_their_own_only(seed):
+    halves = draw_halves(make_pairs(), seed)
+    for half in halves:
+        assert len(half.test) == len(half.relatives) == 6
+        assert half.test.source == half.relatives.source
+        assert not set(half.test.target) & set(half.relatives.target)
+        assert all(source.startswith("e") for source in half.test.source)
+        # One of a component: no test pair has a relative among the test pairs.
+        assert len(set(components(half.test.source, half.test.target))) == 6
+    assert not set(halves[0].test.source) & set(halves[1].test.source)
+    everyone = [pair for half in halves for part in (half.test, half.relatives) for pair in part]
+    assert len(set(everyone)) == 24 and set(everyone) <= set(make_pairs())
+    assert halves == draw_halves(make_pairs(), seed) != draw_halves(make_pairs(), seed + 9)
+
+
+def test_the_record_holds_what_the_chapter_reads():
+    record = read_record(RECORD)
+    assert [run["seed"] for run in record["memory"]] == list(SPLITS)
+    for run in record["memory"]:
+        names = list(training_sets(CHAIN, np.array([0])))
+        assert list(run["bleu"]) == list(run["pairs"]) == names
+        pairs, low, worth, high = [*run["pairs"].values()], *run["worth"]
+        assert pairs == sorted(pairs, reverse=True) and low < worth < high
+        assert worth == pytest.approx(run["bleu"][names[0]] - run["bleu"][names[-1]], abs=0.02)
+    assert [run["seed"] for run in record["fine_tuning"]["runs"]] == list(SEEDS)
+    low, gain, high = record["fine_tuning"]["gain"]
+    means = [np.mean([run[name] for run in record["fine_tuning"]["runs"]])
+             for name in ("relatives", "strangers")]  # fmt: skip
+    assert low < gain < high and gain == pytest.approx(means[0] - means[1], abs=0.02)

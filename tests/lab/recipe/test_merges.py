@@ -87,6 +87,12 @@ def test_pieces_are_those_of_the_library(corpus):
         assert [number[piece] for piece in pieces] == tokenizer.encode(text)
 
 
+def test_the_shipped_merges_are_those_of_the_training_text(corpus):
+    words = count_words([*corpus.train.source, *corpus.train.target])
+    shipped = read_merges(locate("tatoeba-en-de").folder / "tokenizer.json")
+    assert learn_merges(words, 200) == shipped[:200]
+
+
 def test_both_ways_to_write_a_merge_are_read(tmp_path):
     for merges in (["a b", "Ġ c"], [["a", "b"], ["Ġ", "c"]]):
         (tmp_path / "t.json").write_text(json.dumps({"model": {"merges": merges}}))

@@ -75,8 +75,8 @@ def _together(base: Preset) -> dict[str, Any]:
 #: Choices by name; "base" is the paper's text as the package reads it.
 CHOICES: dict[str, Choice] = {
     "base": Choice("the package's defaults", "open", {}),
-    "pre-norm": Choice("norm before each sub-layer", "open", dict(norm="pre")),
-    "final-norm": Choice("post-norm, and one more norm a stack", "open", dict(final_norm=True)),
+    "pre-norm": Choice("norm before each sub-layer (pre-norm)", "open", dict(norm="pre")),
+    "final-norm": Choice("post-norm, with a final norm per stack", "open", dict(final_norm=True)),
     "eps-1e-5": Choice("layer norm with PyTorch's epsilon", "open", dict(layer_norm_eps=1e-5)),
     "separate-init": Choice(
         "queries, keys and values drawn one by one", "open", dict(init="separate")
@@ -99,7 +99,7 @@ CHOICES: dict[str, Choice] = {
     ),
     "others": Choice("smoothing over the other tokens only", "open", dict(smoothing="others")),
     "not-padding": Choice(
-        "smoothing over neither truth nor padding", "open", dict(smoothing="others-but-padding")
+        "smoothing over all but truth and padding", "open", dict(smoothing="others-but-padding")
     ),
     "half-rate": Choice("half the learning rate", "open", _schedule(0.5, 1)),
     "double-rate": Choice("twice the learning rate", "open", _schedule(2, 1)),
@@ -107,7 +107,7 @@ CHOICES: dict[str, Choice] = {
         "twice the rate and twice the warm-up, as in the later code", "open", _schedule(2, 2)
     ),
     "clipped": Choice("gradients clipped at norm 1", "open", dict(clip_norm=1.0)),
-    "rms-norm": Choice("norm by size, without centring", "later", dict(norm_kind="rms")),
+    "rms-norm": Choice("RMS norm", "later", dict(norm_kind="rms")),
     "gelu": Choice("GELU in place of ReLU", "later", dict(activation="gelu")),
     "gated": Choice("a gate in the feed-forward network (SwiGLU)", "later", _gated),
     "rotary": Choice("rotary positions", "later", dict(positions="rotary")),
@@ -115,7 +115,7 @@ CHOICES: dict[str, Choice] = {
     "one-key-head": Choice(
         "all query heads share keys and values", "later", dict(num_kv_heads=1)
     ),
-    "together": Choice("all of these with pre-norm, but GELU", "later", _together),
+    "together": Choice("pre-norm, RMS, rotary, gate and two groups", "later", _together),
 }  # fmt: skip
 
 # The scale of the recorded runs: a small version of Table 3.

@@ -7,6 +7,7 @@ sets that share less and less with it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Int64
@@ -15,6 +16,9 @@ from transformer.data.parallel import Split
 from transformer.data.progress import progress
 from transformer.data.splits import components
 from transformer.lab.recipe.simple_translators import NearestSentence
+
+#: The recorded effects of the leaks on test scores.
+RECORD = Path(__file__).with_name("leakage.json")
 
 
 def training_sets(
@@ -58,28 +62,28 @@ def recall(
 
 
 @dataclass(frozen=True)
-class Relatives:
-    """Test pairs, and two training texts of the same size.
-
-    Args:
-        strangers: equally many pairs that are connected to none of them.
-    """
+class Half:
+    """Test pairs, one per component, and for each a relative: another pair of its component."""
 
     test: Split
     relatives: Split
-    strangers: Split
 
 
-def draw_relatives(split: Split, count: int, seed: int = 0) -> Relatives:
-    """Draw test pairs that have relatives, one per component, and strangers of the same kind."""
+def draw_halves(split: Split, seed: int = 0) -> tuple[Half, Half]:
+    """Draw a test pair and a relative from every component that has two; return two halves.
+
+    No sentence of one half is connected to the other. A model trained on the relatives of one half
+    has therefore seen strangers of the other, and the same two models serve for both conditions.
+    """
     label = np.array(components(split.source, split.target))
     groups = [np.flatnonzero(label == one) for one in np.unique(label)]
     groups = [group for group in groups if len(group) > 1]
     random = np.random.default_rng(seed)
     drawn = [random.permutation(groups[i])[:2] for i in random.permutation(len(groups))]
-    near, far = np.array(drawn[:count]), np.array(drawn[count : 2 * count])
-    chosen = near[:, 0], near[:, 1], far[:, 0]
-    return Relatives(*(_take(split, rows.tolist()) for rows in chosen))
+    size = len(drawn) // 2
+    halves = np.array(drawn[:size]), np.array(drawn[size : 2 * size])
+    first, second = (Half(*(_take(split, rows.tolist()) for rows in half.T)) for half in halves)
+    return first, second
 
 
 def _take(split: Split, rows: Sequence[int]) -> Split:

@@ -19,8 +19,8 @@ from transformer.data.progress import progress
 
 Pair = tuple[bytes, bytes]
 
-# A blank belongs to the word after it. Runs of letters, of digits and of other characters are
-# separate words, and so are English endings such as "'ll". The last blank of a run belongs to the
+# A space belongs to the word after it. Runs of letters, of digits and of other characters are
+# separate words, and so are English endings such as "'ll". The last space of a run belongs to the
 # next word.
 _WORD = re.compile(
     r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+"
@@ -33,7 +33,7 @@ BYTE_ORDER = _PRINTABLE + [byte for byte in range(256) if byte not in _PRINTABLE
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text into words, blanks included; no merge crosses their borders.
+    """Split a text into words, spaces included; no merge crosses their borders.
 
     The words are those of the library, except that rare numerals such as ``²`` count as letters.
     """

@@ -1,4 +1,4 @@
-"""Train every variant of the small study of the recipe and write the record of chapter 13.
+"""Train every variant of the small study of the recipe and write the record of chapters 14 and 15.
 
     python -m transformer.lab.recipe.record     about ten minutes on one core
 

@@ -3,7 +3,7 @@
     python -m transformer.lab.recipe.record_choices                an hour and a half on one core
     python -m transformer.lab.recipe.record_choices --minutes 20
 
-The record belongs to chapter 21 and the annotated paper. It is written, kept and resumed as that
+The record belongs to chapter 22 and the annotated paper. It is written, kept and resumed as that
 of :mod:`transformer.lab.table_3.record`.
 """
 

@@ -1,0 +1,134 @@
+"""Measure what a leak between training and test is worth, and write the record of chapter 13.
+
+    python -m transformer.lab.recipe.record_leakage     about three minutes on one core
+
+Items that the record holds are kept: a stopped recording continues.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from transformer.data.batching import TokenBatches, encode_pairs
+from transformer.data.corpora.local import require_file
+from transformer.data.corpora.tatoeba import read_pairs
+from transformer.data.parallel import Split
+from transformer.inference.significance import (
+    bleu_of_counts,
+    bootstrap,
+    interval,
+    paired_bootstrap,
+    sentence_counts,
+)
+from transformer.inference.translator import Translator
+from transformer.lab.recipe.leakage import RECORD, Half, draw_halves, recall, training_sets
+from transformer.lab.recipe.simple_translators import NearestSentence
+from transformer.lab.recipe.training import copy_weights, train
+from transformer.lab.recording import SHIPPED, Recording, parser, shipped
+from transformer.training.config import TrainingConfig
+
+#: Seeds of the random splits, test pairs of each, and seeds of the fine-tuning runs.
+SPLITS, TEST_PAIRS, SEEDS = range(5), 1000, range(3)
+#: Passes over the relatives, and the constant learning rate.
+PASSES, RATE = 2, 3e-4
+
+
+def measure_memory(memory: NearestSentence, seed: int) -> dict[str, object]:
+    """Score the nearest sentence of four training sets on one random test set.
+
+    Returns:
+        For each training set its size and its BLEU; and the BLEU that is lost from the first to
+        the last: lower end, value and upper end of the 95 % interval over sentences.
+    """
+    pairs = memory.train
+    test = np.random.default_rng(seed).choice(len(pairs), TEST_PAIRS, replace=False)
+    sets = training_sets(pairs, test)
+    found = recall(memory, [pairs.source[i] for i in test], sets)
+    right = [pairs.target[i] for i in test]
+    counts = {name: sentence_counts(texts, right) for name, texts in found.items()}
+    scores = {name: float(bleu_of_counts(each.sum(axis=0))) for name, each in counts.items()}
+    first, *_, last = counts.values()
+    low, high = interval(bootstrap(first) - bootstrap(last))
+    before, *_, after = scores.values()
+    return dict(
+        seed=seed,
+        pairs={name: int(rows.sum()) for name, rows in sets.items()},
+        bleu=scores,
+        worth=[low, before - after, high],
+    )
+
+
+def fine_tune(
+    translator: Translator, halves: tuple[Half, Half], seed: int
+) -> dict[str, list[list[int]]]:
+    """Train on the relatives of one half, then anew on those of the other; test both on both.
+
+    Returns:
+        The counts of every test sentence, as :func:`sentence_counts` returns them, after training
+        on its relative ("relatives") and on those of the other half ("strangers").
+    """
+    model: Any = translator.model
+    weights = copy_weights(model)
+    counts: dict[str, list[np.ndarray]] = {"relatives": [], "strangers": []}
+    for trained in halves:
+        pairs = encode_pairs(translator.tokenizer, trained.relatives)
+        steps = PASSES * len(TokenBatches(pairs, 512))
+        config = TrainingConfig(max_steps=steps, batch_tokens=512, seed=seed)
+        train(model, pairs, config, lambda step: RATE)
+        for tested in halves:
+            name = "relatives" if tested is trained else "strangers"
+            counts[name].append(count(translator, tested.test))
+        model.load_state_dict(weights)
+    # The strangers were tested in the other order.
+    ordered = counts["relatives"], counts["strangers"][::-1]
+    return {
+        name: np.concatenate(parts).tolist()
+        for name, parts in zip(("relatives", "strangers"), ordered, strict=True)
+    }
+
+
+def count(translator: Translator, test: Split) -> np.ndarray:
+    """Return the counts of the greedy translations."""
+    translator.model.eval()
+    return sentence_counts(translator(test.source, beam_size=1), test.target)
+
+
+def main() -> None:
+    """Record what is missing."""
+    output = parser(__doc__, RECORD).parse_args().output
+    torch.set_num_threads(1)
+    translator, corpus, heading = shipped()
+    recording = Recording(output, "transformer.lab.recipe.record_leakage", digits=4, **heading)
+    content = recording.content
+    done = content.setdefault("memory", [])
+    if missing := [seed for seed in SPLITS if seed not in {run["seed"] for run in done}]:
+        memory = NearestSentence(read_pairs(require_file("deu.txt.gz", SHIPPED)))
+        for seed in missing:
+            done.append(measure_memory(memory, seed))
+            recording.save(f"random split {seed}")
+    if "fine_tuning" not in content:
+        halves = draw_halves(corpus.test)
+        before = np.concatenate([count(translator, half.test) for half in halves])
+        runs = [fine_tune(translator, halves, seed) for seed in SEEDS]
+        ours, theirs = (
+            [np.array(run[name]) for run in runs] for name in ("relatives", "strangers")
+        )
+        low, high = interval(paired_bootstrap(ours, theirs))
+        scores = [[float(bleu_of_counts(c.sum(axis=0))) for c in each] for each in (ours, theirs)]
+        content["fine_tuning"] = dict(
+            sentences=len(before),
+            passes=PASSES,
+            learning_rate=RATE,
+            shipped=float(bleu_of_counts(before.sum(axis=0))),
+            runs=[
+                dict(seed=seed, relatives=near, strangers=far)
+                for seed, near, far in zip(SEEDS, *scores, strict=True)
+            ],
+            gain=[low, float(np.mean(scores[0]) - np.mean(scores[1])), high],
+        )
+        recording.save("fine-tuning on relatives and on strangers")
+
+
+if __name__ == "__main__":
+    main()
