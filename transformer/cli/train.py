@@ -11,9 +11,6 @@ import typer
 
 from transformer.cli.frame import DataDir, File, Threads, app, file_pair, printed_log, use_threads
 
-#: Fields that are chosen by the card, and that a run keeps when it goes on with another card.
-_OF_CARD = ("batch_tokens", "accumulate", "precision", "checkpoint_activations")
-
 if TYPE_CHECKING:  # they import torch
     from transformer.recipes.presets import Preset
     from transformer.recipes.translation import TranslationRun
@@ -136,15 +133,12 @@ def _fit_to_card(
     recipe: "Preset", folder: Path, name: str | None, asked: dict[str, Any]
 ) -> "Preset":
     """Fit a recipe to a GPU and print the estimate; a run that has begun keeps its batches."""
-    from transformer.recipes.cards import describe_card, get_card, on_card, this_card
-    from transformer.training.run_folder import settings_of
+    from transformer.recipes.cards import describe_card, get_card, on_card_in, this_card
 
     card = this_card() if name is None else get_card(name)
     if card is None:
         return recipe
-    begun = settings_of(folder) if recipe.training.precision != "fp32" else {}
-    kept = {field: begun[field] for field in _OF_CARD if field in begun and field not in asked}
-    recipe = on_card(recipe.with_changes(**kept), card, {*asked, *kept})
+    recipe = on_card_in(recipe, card, folder, asked)
     if _first_process():
         typer.echo("\n".join(describe_card(recipe, card)))
     return recipe

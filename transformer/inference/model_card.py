@@ -30,7 +30,9 @@ _UNNAMED = "path/to/this/folder"
 # Corpora that are on the Hub in the form used here, by the beginning of their names.
 _DATASETS = {"wmt14": "wmt/wmt14"}
 # The text of the shipped models, with its licence.
-_SHIPPED_TEXT = {"tatoeba-en-de": "Tatoeba sentence pairs, CC BY 2.0 FR"}
+_SHIPPED_TEXT = dict.fromkeys(
+    ("tatoeba-en-de", "tatoeba-en-fr"), "Tatoeba sentence pairs, CC BY 2.0 FR"
+)
 
 _LIMITS = """The model has learned only from its training text. It may leave out parts of a \
 sentence, add content that is not there, and get names, numbers and technical terms wrong, most of \

@@ -6,11 +6,13 @@ Paper: section 5.2 (hardware and schedule)
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 
 import torch
 
 from transformer.model.config import TransformerConfig
-from transformer.recipes.architectures import build_model
+from transformer.recipes.architectures import ModelConfig, build_model
 from transformer.recipes.estimate import (
     activation_bytes,
     duration,
@@ -20,6 +22,7 @@ from transformer.recipes.estimate import (
 )
 from transformer.recipes.presets import Preset
 from transformer.training.config import Precision
+from transformer.training.run_folder import settings_of
 
 #: Share of a card's memory that a run may plan with; the rest is fragments and CUDA's own.
 USABLE = 0.85
@@ -33,6 +36,8 @@ MOVED_PER_PARAMETER = 32
 HOST = 0.02
 #: Mean length of a sentence of WMT's text, in tokens.
 SENTENCE = 28
+#: Fields that are chosen by the card, and that a run keeps when it goes on with another card.
+OF_CARD = ("batch_tokens", "accumulate", "precision", "checkpoint_activations")
 #: Most batches per step before activations are recomputed; smaller batches keep a GPU idle.
 MOST_BATCHES = 8
 
@@ -97,7 +102,7 @@ def on_card(preset: Preset, card: Card, fixed: Collection[str] = ()) -> Preset:
         return preset
     if "precision" not in fixed:
         training = replace(training, precision=card.precision)
-    tokens, parameters = training.batch_tokens * training.accumulate, _parameters(preset)
+    tokens, parameters = training.batch_tokens * training.accumulate, _parameters(preset.model)
     most = max(1, tokens // (training.max_length or 1))  # a batch holds the longest sentence
     counts = [n for n in range(1, most + 1) if tokens % n == 0]
     if "batch_tokens" in fixed or "accumulate" in fixed:
@@ -119,19 +124,38 @@ def on_card(preset: Preset, card: Card, fixed: Collection[str] = ()) -> Preset:
     return replace(preset, training=choice)
 
 
+def on_card_in(
+    preset: Preset, card: Card, folder: Path | str, fixed: Collection[str] = ()
+) -> Preset:
+    """Fit a preset to a card as :func:`on_card` does; a run that has begun keeps what it has.
+
+    Args:
+        preset: the recipe.
+        card: where it will train.
+        folder: of the run; it need not exist.
+        fixed: fields that keep their values.
+    """
+    begun = settings_of(Path(folder)) if preset.training.precision != "fp32" else {}
+    kept = {field: begun[field] for field in OF_CARD if field in begun and field not in fixed}
+    return on_card(preset.with_changes(**kept), card, {*fixed, *kept})
+
+
 def describe_card(preset: Preset, card: Card) -> list[str]:
     """Describe in a few lines how a preset trains on a card, and estimate memory, hours and cost.
 
     The time is that of the training steps alone, from the operations of the matrix products and
-    the bytes that the other kernels move.
+    the bytes that the other kernels move. In float32 only the memory is estimated, because the
+    rates of the cards are those of half precision.
     """
     training = preset.training
     shown = [f"{training.batch_tokens:,} tokens x {training.accumulate}", training.precision]
     shown += ["compiled"] * training.compile
     shown += ["activations recomputed"] * training.checkpoint_activations
     lines = [f"card: {card.title}, {size(card.memory)}; {', '.join(shown)}"]
-    needed = training_bytes(preset.model, training, _parameters(preset))
-    if needed is not None:
+    needed = training_bytes(preset.model, training, _parameters(preset.model))
+    if needed is not None and training.precision == "fp32":
+        lines.append(f"on this card: about {size(needed)} of its memory; estimated, not measured")
+    elif needed is not None:
         seconds = training.max_steps * step_seconds(preset, card)
         dollars = seconds / 3600 * card.dollars
         lines.append(
@@ -143,25 +167,29 @@ def describe_card(preset: Preset, card: Card) -> list[str]:
 
 
 def step_seconds(preset: Preset, card: Card) -> float:
-    """Estimate the seconds of a training step of a Transformer on a card.
+    """Estimate the seconds of a training step of a Transformer in half precision on a card.
 
     Raises:
         TypeError: if the model is not a Transformer.
+        ValueError: if the preset trains in float32, for which a card has no rate here.
     """
     model, training = preset.model, preset.training
     if not isinstance(model, TransformerConfig):
         raise TypeError(f"model must be a Transformer's, got a {type(model).__name__}")
+    if training.precision == "fp32":
+        raise ValueError("precision must be bf16 or fp16 for an estimate of time, got 'fp32'")
     tokens = training.batch_tokens * training.accumulate
     again = 4 / 3 if training.checkpoint_activations else 1
     flops = again * training_flops(model, SENTENCE, SENTENCE) * tokens / SENTENCE
     kept = replace(training, batch_tokens=tokens, checkpoint_activations=False)
     moved = again * MOVED * activation_bytes(model, kept)
-    moved += MOVED_PER_PARAMETER * _parameters(preset)
+    moved += MOVED_PER_PARAMETER * _parameters(preset.model)
     products, copies = SUSTAINED
     on_card = flops / (products * card.flops) + moved / (copies * card.bandwidth)
     return max(on_card, HOST * training.accumulate)
 
 
-def _parameters(preset: Preset) -> int:
+@cache
+def _parameters(model: ModelConfig) -> int:
     with torch.device("meta"):
-        return build_model(preset.model).num_parameters()
+        return build_model(model).num_parameters()

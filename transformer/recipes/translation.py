@@ -64,6 +64,7 @@ class TranslationRun:
         corpus: use this text instead of the preset's corpus.
         trackers: see :class:`~transformer.training.trainer.Trainer`.
         progress: show a progress bar; None shows it on a terminal only.
+        callbacks: your own code, see :mod:`transformer.training.callbacks`.
 
     Raises:
         FileExistsError: if the folder holds something other than a run.
@@ -82,6 +83,7 @@ class TranslationRun:
         corpus: Corpus | None = None,
         trackers: Sequence[Any] = (),
         progress: bool | None = None,
+        callbacks: Sequence[Callback] = (),
     ):
         self.folder = Path(folder)
         self._require_own_folder()
@@ -122,7 +124,7 @@ class TranslationRun:
             pairs,
             training,
             self.folder,
-            callbacks=[_StartedFrom(preset.init_from)],
+            callbacks=[_StartedFrom(preset.init_from), *callbacks],
             validation=encode_pairs(self.tokenizer, self.validation),
             score=self._validation_bleu if preset.score_pairs else None,
             tokenizer=self.tokenizer,

@@ -123,7 +123,9 @@ def test_gpu_fails_in_one_line_where_there_is_none(monkeypatch, capsys, error, r
 def test_a_run_is_recorded_and_resumed(tmp_path, preset, corpus, monkeypatch):
     monkeypatch.setattr(record, "RUNS", tmp_path / "records")
     monkeypatch.setattr(
-        record, "TranslationRun", lambda p, folder, _: TranslationRun(p, folder, corpus=corpus)
+        record,
+        "TranslationRun",
+        lambda p, folder, *_, **__: TranslationRun(p, folder, corpus=corpus),
     )
     train = TranslationRun.train
     monkeypatch.setattr(TranslationRun, "train", lambda run: False)  # Ctrl-C

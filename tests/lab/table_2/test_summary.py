@@ -10,13 +10,14 @@ from transformer.lab.table_2.summary import (
     Spread,
     fitting_published,
     group_runs,
+    learning_curve,
     metric_of,
     metric_title,
 )
 from transformer.lab.table_2.verdicts import (
+    all_differences,
     difference,
     rivals,
-    versus_group,
     versus_published,
 )
 
@@ -165,29 +166,28 @@ def recorded_group(folder, shares, **changes):
 
 
 @pytest.mark.parametrize(
-    "mine, theirs, words",
+    "mine, theirs, ahead",
     [
-        ((0.8, 0.8), (0.3, 0.3), ". multi30k-tiny is ahead."),
-        ((0.3, 0.3), (0.8, 0.8), ". multi30k-recurrent is ahead."),
-        ((0.5, 0.5), (0.5, 0.5), "could be due to chance"),
-        ((0.2, 0.9), (0.3, 0.3), "could be due to chance"),
+        ((0.8, 0.8), (0.3, 0.3), 1),
+        ((0.3, 0.3), (0.8, 0.8), -1),
+        ((0.5, 0.5), (0.5, 0.5), 0),
+        ((0.2, 0.9), (0.3, 0.3), 0),  # the seeds disagree
     ],
 )
-def test_two_groups_differ_only_beyond_their_paired_interval(mine, theirs, words, tmp_path):
+def test_two_groups_differ_only_beyond_their_paired_interval(mine, theirs, ahead, tmp_path):
     one, other = (
         recorded_group(tmp_path, shares, **changes)
         for shares, changes in ((mine, {}), (theirs, RECURRENT))
     )
-    assert words in versus_group(one, other, WHERE, tmp_path)
     found = difference(one, other, WHERE, tmp_path)
     opposite = difference(other, one, WHERE, tmp_path)
     assert found.low < found.mean < found.high and opposite.mean == pytest.approx(-found.mean)
+    assert (found.low > 0) - (found.high < 0) == ahead
 
 
 def test_groups_without_counts_are_not_compared(tmp_path):
     one, other = recorded_group(tmp_path, (0.5,)), group(39.0, **RECURRENT)
     assert difference(one, other, WHERE, tmp_path) is None
-    assert versus_group(one, other, WHERE, tmp_path) is None
 
 
 def test_rivals_have_the_same_corpus_text_and_budget():
@@ -198,3 +198,19 @@ def test_rivals_have_the_same_corpus_text_and_budget():
         group(39.0, **RECURRENT, corpus="multi30k-en-fr"),
     ]
     assert rivals([fair, tiny, *unfair]) == [(tiny, fair)]
+
+
+def test_all_rivals_are_compared_wherever_both_have_counts(tmp_path):
+    one, other = (
+        recorded_group(tmp_path, (share,), **changes)
+        for share, changes in ((0.8, {}), (0.3, RECURRENT))
+    )
+    [(rival, where, metric, gap)] = all_differences([one, other], tmp_path)
+    assert (rival, where, metric) == ("recurrent", "multi30k-test2016", "BLEU")
+    assert 0 < gap.low < gap.mean
+
+
+def test_a_learning_curve_counts_tokens_at_validations_only():
+    curve = [dict(step=2, loss=9.0), dict(step=4, bleu=1.0, perplexity=50.0)]
+    record = dict(target_tokens=80, steps=8, curve=curve)
+    assert learning_curve(record) == [(40.0, 1.0, 50.0)]

@@ -32,6 +32,7 @@ from transformer.recipes.cards import on_card, this_card
 from transformer.recipes.presets import Preset, get_preset
 from transformer.recipes.record import read_record
 from transformer.recipes.translation import TranslationRun
+from transformer.training.callbacks import Callback
 from transformer.training.curve import read_curve
 
 #: Presets whose speed is measured first on a GPU.
@@ -74,12 +75,14 @@ def state(preset: Preset, output: Path) -> str:
     return "recorded with another recipe" if stale else "missing"
 
 
-def record(preset: Preset, output: Path, data_dir: Path | None = None) -> bool:
+def record(
+    preset: Preset, output: Path, data_dir: Path | None = None, callbacks: Sequence[Callback] = ()
+) -> bool:
     """Train or resume a run and copy its results; return False if a signal stopped it."""
     folder, target = output / run_name(preset), RUNS / f"{run_name(preset)}.json"
     finished = folder / "run.json"
     if not (finished.exists() and same_recipe(read_record(finished), preset)):
-        run = TranslationRun(preset, folder, data_dir)
+        run = TranslationRun(preset, folder, data_dir, callbacks=callbacks)
         print(run.describe(), flush=True)
         if not run.train():
             return False

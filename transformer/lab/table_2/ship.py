@@ -12,18 +12,29 @@ from transformer.inference.model_card import model_card
 from transformer.lab.table_2.recorded import RUNS
 from transformer.lab.table_2.summary import hardware_of
 from transformer.model.pretrained import SHIPPED_FOLDER
+from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record
 from transformer.training.checkpoint import load_pretrained, save_pretrained
 
-LIMIT = 20_000_000  # bytes of weights that a package can carry
+LIMIT = 13_000_000  # bytes of weights that the package may gain by a model
 
 LIMITS = """The model was trained on short, everyday sentences only. It translates long sentences, \
 names, numbers and technical language badly, may leave out parts of a sentence, and renders "you" \
-as du, ihr or Sie at random. Biases of the sentence collection carry over. Use it to study how a \
+as {you} at random. Biases of the sentence collection carry over. Use it to study how a \
 Transformer works, not to translate text that matters.
 
 No sentence of the test split, on either side, is in the training pairs, and none of the Tatoeba \
 Challenge test set. The weights are stored as float16."""
+
+#: What "you" can be in a language.
+YOU = {"de": "du, ihr or Sie", "fr": "tu or vous"}
+
+
+def record_name(record: dict[str, Any]) -> str:
+    """Name a run after its preset and seed, and after its languages if the preset has others."""
+    name, corpus = record["preset"]["name"], record["corpus"]
+    own = corpus["name"] == get_preset(name).corpus
+    return "-".join([name, *(() if own else corpus["languages"]), f"seed{record['seed']}"])
 
 
 def card(name: str, record: dict[str, Any]) -> str:
@@ -36,7 +47,7 @@ def card(name: str, record: dict[str, Any]) -> str:
         parameters=record["parameters"],
         training=record | dict(hardware=hardware_of(record)),
         preset=record["preset"]["name"],
-        limits=LIMITS,
+        limits=LIMITS.format(you=YOU[record["corpus"]["languages"][1]]),
     )
 
 
@@ -58,9 +69,11 @@ def main() -> None:
     if size > LIMIT:
         raise ValueError(f"the weights take {size:,} bytes, more than {LIMIT:,}")
     RUNS.mkdir(exist_ok=True)
-    target = RUNS / f"{record['preset']['name']}-seed{record['seed']}.json"
-    shutil.copyfile(options.run / "run.json", target)
-    print(f"{folder}: {size:,} bytes of weights; record: {target}")
+    target = RUNS / record_name(record)
+    shutil.copyfile(options.run / "run.json", f"{target}.json")
+    texts = "translations.json.gz"
+    shutil.copyfile(options.run / texts, f"{target}.{texts}")
+    print(f"{folder}: {size:,} bytes of weights; record: {target}.json")
 
 
 if __name__ == "__main__":

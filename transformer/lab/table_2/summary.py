@@ -156,6 +156,16 @@ def _steps(group: Mapping[str, Record]) -> int:
     return steps
 
 
+def learning_curve(record: Record) -> list[tuple[float, float, float]]:
+    """Return target tokens seen, validation BLEU and perplexity at each validation of a run."""
+    per_step = record["target_tokens"] / record["steps"]
+    return [
+        (per_step * entry["step"], entry["bleu"], entry["perplexity"])
+        for entry in record["curve"]
+        if "bleu" in entry
+    ]
+
+
 def hardware_of(record: Record) -> str:
     """Name the hardware of a recorded run, such as "8 × NVIDIA H100".
 

@@ -86,25 +86,6 @@ def _counts(
     return name, tables
 
 
-def versus_group(
-    one: Group, other: Group, where: tuple[str, str], folder: Path | str = RUNS
-) -> str | None:
-    """Say whether two groups differ on a test set; None where :func:`difference` is."""
-    found = difference(one, other, where, folder)
-    if found is None:
-        return None
-    mine, theirs = one.scores()[where], other.scores()[where]
-    facts = (
-        f"{one.name} {mine}, {other.name} {theirs}: {found.mean:+.2f}, "
-        f"95 % interval {found.low:+.2f} to {found.high:+.2f}"
-    )
-    if found.low <= 0 <= found.high:
-        return f"{facts}. The difference could be due to chance."
-    ahead = one.name if found.mean > 0 else other.name
-    few = min(len(mine.values), len(theirs.values)) == 1
-    return f"{facts}. {ahead} is ahead{' on these sentences' * few}."
-
-
 def rivals(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
     """Pair each Transformer with each other architecture of the same corpus, text and budget."""
 
@@ -119,3 +100,21 @@ def rivals(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
         if one.architecture == "transformer" != other.architecture
         and setting(one) == setting(other)
     ]
+
+
+def all_differences(
+    groups: Iterable[Group], folder: Path | str = RUNS
+) -> list[tuple[str, str, str, Difference]]:
+    """Compare all :func:`rivals` by BLEU and chrF2 on each of their test sets.
+
+    Returns:
+        Architecture of the rival, test set, "BLEU" or "chrF2", and the Transformer's lead.
+    """
+    found = []
+    for one, other in rivals(groups):
+        for where in one.scores():
+            gap = difference(one, other, where, folder)
+            if gap is not None:
+                metric = "chrF2" if "chrF2" in where[1] else "BLEU"
+                found.append((other.architecture, where[0], metric, gap))
+    return found
