@@ -7,10 +7,13 @@ the same command continues: the items that the file holds already are kept.
 import argparse
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from transformer.data.corpora import Corpus, load_corpus
 from transformer.inference.translator import Translator
@@ -80,6 +83,35 @@ def rounded(value: Any, digits: int) -> Any:
     if isinstance(value, list):
         return [rounded(part, digits) for part in value]
     return round(value, digits) if isinstance(value, float) else value
+
+
+def record_study(doc: str | None, package: str, studies: Mapping[str, int | None]) -> None:
+    """Make the runs of one study that are missing from its record; the command line names it.
+
+    A study is a module of ``package`` with RECORD, HEADING and ``missing(runs)``, which yields each
+    missing run with a line to print.
+
+    Args:
+        doc: of the command, for its help.
+        package: where the studies and ``record`` are.
+        studies: names of the modules, with the number of decimals that each record keeps.
+    """
+    options = parser(doc, None)
+    options.add_argument("study", choices=studies)
+    chosen = options.parse_args()
+    study = import_module(f"{package}.{chosen.study}")
+    torch.set_num_threads(1)
+    recording = Recording(
+        chosen.output or study.RECORD,
+        f"{package}.record",
+        [chosen.study],
+        digits=studies[chosen.study],
+        **study.HEADING,
+    )
+    runs = recording.content.setdefault("runs", [])
+    for run, line in study.missing(runs):
+        runs.append(run)
+        recording.save(line)
 
 
 def corpus_facts(corpus: Corpus, split: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.self_contained import self_contained
 from transformer.lab.layers.depth import (
     DEEPEST,
     KINDS,
@@ -121,10 +122,7 @@ def test_the_explorer_carries_the_record_and_loads_nothing():
     pre = next(kind for kind in payload["kinds"] if kind["name"] == "pre-norm")
     expected = np.mean(record["found"]["fused"]["pre-norm"]["likeness"], axis=0)
     assert np.allclose(pre["likeness"], expected, atol=1e-3)
-    shown = explorer._repr_mimebundle_()
-    html = shown["text/html"]
-    assert explorer._repr_mimebundle_() == shown and len(html.encode()) < 150_000
-    assert "https:" not in html and "fetch" not in html and html.count("</script>") == 2
+    self_contained(lambda: explorer, 150_000)
     with pytest.raises(ValueError, match=r"1\.\.24"):
         DepthExplorer(record["found"]["fused"], record["tokens"], layers=25)
     with pytest.raises(ValueError, match="are missing"):

@@ -10,7 +10,8 @@ from transformer.lab.parsing.bracketing import (
     compare_all,
     counted_phrases,
 )
-from transformer.lab.parsing.simple_parsers import common_labels, flat_tree, right_branching_tree
+from transformer.lab.parsing.linearised_trees import to_brackets
+from transformer.lab.parsing.simple_parsers import common_brackets, flat_tree, right_branching_tree
 
 GOLD = (
     "(S (NP (PRP I)) (VP (VBD saw) (NP (NP (DT a) (NN cat)) (PP (IN with) (NP (PRP it))))) (. .))"
@@ -92,7 +93,6 @@ def test_groups_of_length():
 
 def test_parsers_that_look_at_nothing():
     gold = [tree(GOLD), tree("(S (NP (NN a)) (VP (VB b)))")]
-    assert common_labels(gold) == ("S", "NP")
     words = gold[0].words()
     flat, right = flat_tree(words, "S"), right_branching_tree(words, "S", "NP")
     assert flat.phrases() == [("S", 0, 7)]
@@ -103,3 +103,9 @@ def test_parsers_that_look_at_nothing():
     found = compare(gold[0], right)
     assert (found.matched, found.gold, found.predicted) == (3, 7, 6)
     assert right_branching_tree(["a"], "S", "NP").phrases() == [("S", 0, 1)]
+
+
+def test_the_most_frequent_brackets_of_a_length():
+    trees = [tree("(NP (NN a))"), tree("(VP (VB a))"), tree("(VP (VB b))"), tree(GOLD)]
+    found = common_brackets(trees)
+    assert found == {1: ("(VP", "XX", ")VP"), 7: tuple(to_brackets(tree(GOLD)))}

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from transformer.book.pictures.results.parsing import COMPARED, PARSED, WRITTEN
 from transformer.data.corpora.local import EMBEDDED
 from transformer.data.corpora.treebank import (
     CRAFT_FILE,
     CRAFT_SHA256,
     load_treebank,
+    read_trees,
     split_articles,
 )
+from transformer.lab.parsing.linearised_trees import to_brackets
 from transformer.lab.parsing.study import (
     MAX_WORDS,
     OUTPUTS,
@@ -73,3 +76,13 @@ def test_the_scores_are_those_of_the_outputs(record, parts):
             lines = outputs[f"{name}, {score['search']}, {score['part']}"]
             again = scores_of(parts[score["part"]], lines)
             assert {k: v for k, v in score.items() if k in again} == again
+
+
+def test_the_pictures_show_recorded_outputs(parts):
+    lines = dict(
+        zip(map(str, parts["all"]), read_translations(OUTPUTS)["transformer, greedy, all"],
+            strict=True)
+    )  # fmt: skip
+    (parsed,) = read_trees(PARSED)
+    assert lines[PARSED] == " ".join(to_brackets(parsed))
+    assert lines[COMPARED] == WRITTEN

@@ -7,7 +7,6 @@ from unittest.mock import Mock
 import pytest
 import torch
 import torch.nn.functional as F
-from accelerate.state import AcceleratorState
 from torch.autograd import DeviceType
 from torch.autograd.profiler_util import FunctionEvent, Interval
 from torch.profiler import ProfilerActivity, profile
@@ -20,21 +19,13 @@ from transformer.lab.speed.step_time import KINDS, measure_step_time, seconds_by
 from transformer.lab.speed.throughput import batch_flops, matrix_rate, measure_throughput
 from transformer.recipes.estimate import random_batches
 from transformer.recipes.presets import Preset, get_preset
+from transformer.training import trainer
 from transformer.training.stream import step_batches
 
 
 @pytest.fixture(scope="module")
 def batches(preset):
     return random_batches(preset, mean_length=10, count=300)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def on_the_cpu():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ACCELERATE_USE_CPU", "true")
-        AcceleratorState._reset_state(reset_partial_state=True)
-        yield
-    AcceleratorState._reset_state(reset_partial_state=True)
 
 
 def test_the_parts_of_a_step_add_up(preset, batches):
@@ -102,6 +93,15 @@ def test_throughput_counts_the_timed_steps(preset, batches, monkeypatch):
     )
     found = measure_throughput(other, random_batches(other, 8, count=100), "", blocks=1, steps=1)
     assert found["utilisation"] is None and found["target_tokens_per_second"] > 0
+
+
+def test_utilisation_is_that_of_the_precision_in_use(preset, batches, monkeypatch):
+    asked = []
+    monkeypatch.setattr(trainer, "usable_precision", lambda *_: "fp32")  # as bf16 on a T4: fp16
+    monkeypatch.setattr(throughput, "matrix_rate", lambda *given: asked.append(given) or 1e9)
+    half = preset.with_changes(precision="bf16")
+    found = measure_throughput(half, batches, "noise", blocks=1, steps=1)
+    assert found["precision"] == "fp32" and asked[0][1] == "fp32"
 
 
 def test_matrix_rate_of_this_machine():

@@ -1,9 +1,9 @@
-"""A power law yields its exponent, and other curves a wide interval."""
+"""A power law yields its exponent, and counts their formula."""
 
 import numpy as np
 import pytest
 
-from transformer.lab.table_1.scaling_fit import crossover, fit_exponent, fit_terms, local_exponents
+from transformer.lab.table_1.scaling_fit import crossover, fit_terms, local_exponents
 
 SIZES = np.array([16, 32, 64, 128, 256])
 
@@ -11,26 +11,7 @@ SIZES = np.array([16, 32, 64, 128, 256])
 @pytest.mark.parametrize("exponent", [0.0, 2.0, -0.5])
 def test_a_power_law_yields_its_exponent(exponent):
     costs = 3 * SIZES.astype(float) ** exponent
-    fit = fit_exponent(SIZES, costs)
-    assert fit.value == pytest.approx(exponent, abs=1e-9) and fit.high - fit.low < 1e-9
     np.testing.assert_allclose(local_exponents(SIZES, costs), exponent, atol=1e-9)
-    outlier = np.array([costs, costs, costs * [1, 1, 1, 1, 50]])
-    assert fit_exponent(SIZES, outlier).value == pytest.approx(exponent, abs=1e-9)  # the median
-
-
-def test_the_interval_contains_the_truth_and_grows_with_the_noise():
-    widths = []
-    for noise in (0.02, 0.2):
-        held = 0
-        for seed in range(12):
-            generator = np.random.default_rng(seed)
-            costs = SIZES**1.5 * np.exp(noise * generator.standard_normal((5, len(SIZES))))
-            fit = fit_exponent(SIZES, costs, resamples=200, seed=seed)
-            assert fit.low <= fit.value <= fit.high
-            held += fit.low <= 1.5 <= fit.high
-        assert held >= 9
-        widths.append(fit.high - fit.low)
-    assert widths[1] > 3 * widths[0]
 
 
 def test_terms_are_whole_numbers():

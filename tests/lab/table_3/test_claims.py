@@ -12,6 +12,7 @@ from transformer.lab.table_3.claims import (
     gains,
     paired_interval,
     printed,
+    support,
     verdict,
 )
 from transformer.lab.table_3.study import ROWS
@@ -27,22 +28,23 @@ SPREAD = np.array([-0.3, 0.1, 0.4, -0.2])
 
 
 @pytest.mark.parametrize(
-    "first, second, expected",
+    "first, second, counts, expected",
     [
-        (-2, -3, "holds"),
-        (-2, 3, "holds in part"),
-        (-2, 0, "holds in part"),
-        (0, 0, "cannot tell"),
-        (0, 3, "cannot tell"),
-        (2, 3, "does not hold"),
+        (-2, -3, (2, 0), "holds"),
+        (-2, 3, (1, 1), "holds in part"),
+        (-2, 0, (1, 0), "holds in part"),
+        (0, 0, (0, 0), "undecided"),
+        (0, 3, (0, 1), "does not hold"),
+        (2, 3, (0, 2), "does not hold"),
     ],
 )
-def test_verdicts(first, second, expected):
+def test_verdicts(first, second, counts, expected):
     """Both rows are said to be worse than base; the numbers are their distances in BLEU."""
     asked = Conclusion("B", "", (("base", "B1"), ("base", "B2")))
     base = np.array([24.0, 22.0, 27.0, 25.0])
     rows = {"base": base, "B1": base + first + SPREAD, "B2": base + second - SPREAD}
     values = {row: dict(enumerate(map(float, scores), 1)) for row, scores in rows.items()}
+    assert support(values, "BLEU", asked) == counts
     assert verdict(values, "BLEU", asked) == expected
 
 
@@ -62,7 +64,7 @@ def test_rows_without_a_difference_rarely_get_a_verdict(conclusion):
     wrong = 0
     for scores in np.exp(random.normal(3, 0.05, size=(studies, len(rows), 4))):
         values = {row: dict(enumerate(found)) for row, found in zip(rows, scores, strict=True)}
-        wrong += verdict(values, metric, conclusion) != "cannot tell"
+        wrong += verdict(values, metric, conclusion) != "undecided"
     assert wrong / studies <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / studies)
 
 

@@ -1,4 +1,4 @@
-"""Train both parsers, test them on unseen articles, and write the record of chapter 19.
+"""Train both parsers, test them on unseen articles, and write the record of chapter 20.
 
     python -m transformer.lab.parsing.record                    the CRAFT treebank of the package
     python -m transformer.lab.parsing.record --only recurrent   one of the two

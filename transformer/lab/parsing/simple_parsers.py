@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from transformer.data.corpora.treebank import Tree
-from transformer.lab.parsing.linearised_trees import WORD
+from transformer.lab.parsing.linearised_trees import WORD, to_brackets
 
 
 def flat_tree(words: Sequence[str], root: str) -> Tree:
@@ -24,8 +24,12 @@ def right_branching_tree(words: Sequence[str], root: str, inner: str) -> Tree:
     return tree if len(words) > 1 else Tree(root, (tree,))
 
 
-def common_labels(trees: Sequence[Tree]) -> tuple[str, str]:
-    """Return the most common labels of roots and of other phrases."""
-    roots = Counter(tree.label for tree in trees)
-    inner = Counter(label for tree in trees for label, _, _ in tree.phrases()[:-1])
-    return roots.most_common(1)[0][0], inner.most_common(1)[0][0]
+def common_brackets(trees: Sequence[Tree]) -> dict[int, tuple[str, ...]]:
+    """Return, by the number of words, the brackets that most trees have: a guess from length alone.
+
+    Of equally frequent ones, the first is taken.
+    """
+    found: dict[int, Counter[tuple[str, ...]]] = {}
+    for tree in trees:
+        found.setdefault(len(tree.leaves()), Counter())[tuple(to_brackets(tree))] += 1
+    return {length: seen.most_common(1)[0][0] for length, seen in found.items()}

@@ -1,7 +1,7 @@
 """Table 4 at a small size: two parsers, trained on the same articles and tested on unseen ones.
 
-Training takes four minutes per parser on one CPU core, too long for a page of the book, so the
-results are recorded by :mod:`transformer.lab.parsing.record`."""
+Training takes up to 20 minutes per parser on one CPU core, too long for a page of the book, so
+the results are recorded by :mod:`transformer.lab.parsing.record`."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -4,18 +4,20 @@ Paper: section 6.1
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from transformer.book.palette import COLOURS, ROLES, SOFT
+from transformer.book.palette import COLOURS, RULE, SOFT
 from transformer.book.widgets.base import Explorer
 from transformer.data.tokenizer import TokenizerLike
 from transformer.inference.decoding import length_penalty
 from transformer.lab.search.steps import Continuation, RecordedSearch
 
 NAMES = {"gnmt": "GNMT", "fairseq": "fairseq"}
+_STILL = 8  # steps in the picture, which more would make illegible
 
 
 class BeamExplorer(Explorer):
@@ -25,7 +27,8 @@ class BeamExplorer(Explorer):
     """
 
     kind = "beam-explorer"
-    size = (6.8, 3.6)
+    parts = ("stepper.js", "stepper.css")
+    size = (6.8, 4.6)
 
     def __init__(
         self, searches: Mapping[str, RecordedSearch], tokenizer: TokenizerLike, step: int = 0
@@ -96,27 +99,66 @@ class BeamExplorer(Explorer):
         }
 
     def draw(self, figure: Figure) -> None:
-        """Draw the whole tree of the first search, a column for each step."""
+        """Draw what lived on or ended in the first steps of the first search, as a tree."""
         search = next(iter(self.searches.values()))
+        nodes = _tree(search, _STILL)
         axes = figure.subplots()
-        colours = {"alive": COLOURS["blue"], "ended": COLOURS["green"], "dropped": ROLES["hidden"]}
-        for column, step in enumerate(search.steps, 1):
-            for row, found in enumerate(step):
-                colour = colours[found.fate]
-                parent = max(found.parent, 0)
-                width = 1.0 if found.fate == "dropped" else 2.0
-                axes.plot([column - 1, column], [parent, row], color=colour, lw=width, zorder=1)
-        for column, step in enumerate(search.steps, 1):
-            for row, found in enumerate(step):
-                name = self.tokenizer.tokens([found.tokens[-1]])[0]
-                dropped = found.fate == "dropped"
-                box = dict(boxstyle="round,pad=0.3", fc="white" if dropped else colours[found.fate])
-                box["ec"] = colours[found.fate]
-                ink = SOFT if dropped else "white"
-                axes.text(column, row, name[:8], ha="center", va="center", size=8, c=ink, bbox=box)
-        rows = max(len(step) for step in search.steps)
-        axes.set(ylim=(rows - 0.5, -0.7), xlim=(-0.2, len(search.steps) + 0.5), yticks=[])
-        axes.set_xticks(np.arange(1, len(search.steps) + 1))
-        axes.set_xlabel("step: blue lives on, green has ended, grey was dropped")
+        for node in nodes:
+            x, y = node.column, node.row
+            start, turn = node.parent_column, node.parent_column + 0.4  # right of its number
+            axes.plot([start, turn, x - 0.45, x], [node.parent_row, node.parent_row, y, y],
+                      color=RULE, lw=1.2, zorder=1)  # fmt: skip
+            colour = COLOURS["green" if node.found.fate == "ended" else "blue"]
+            if not node.lasts:
+                colour = SOFT
+            name = self.tokenizer.tokens([node.found.tokens[-1]])[0].strip("\u2581")
+            axes.text(x, y, name[:8], ha="center", va="center", size=8, c="white",
+                      bbox=dict(boxstyle="round,pad=0.3", fc=colour, ec=colour))  # fmt: skip
+            log = f"{node.found.log_probability:.2f}".replace("-", "\u2212")
+            axes.text(x, y + 0.42, log, ha="center", va="center", size=7, c=SOFT)
+        columns = max(node.column for node in nodes)
+        rows = max(node.row for node in nodes)
+        axes.set(ylim=(rows + 0.7, -0.5), xlim=(-0.1, columns + 0.6), yticks=[])
+        axes.set_xticks(np.arange(1, columns + 1))
+        axes.set_xlabel(
+            f"steps 1 to {columns} of {len(search.steps)}, with the log-probability of each "
+            "beginning; grey: given up later"
+        )
         axes.grid(False)
         axes.spines[:].set_visible(False)
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A continuation that was kept, and its place in the tree; ``lasts`` if any of it was used."""
+
+    found: Continuation
+    column: int
+    row: int
+    parent_column: int
+    parent_row: int
+    lasts: bool
+
+
+def _tree(search: RecordedSearch, steps: int) -> list[_Node]:
+    """Place what was kept in the first steps: one row per leaf, so that no two lines cross."""
+    kept, nodes = search.steps[:steps], list[_Node]()
+    children: dict[tuple[int, int], list[int]] = {}
+    for column, step in enumerate(kept):
+        for place, found in enumerate(step):
+            if found.fate != "dropped":
+                children.setdefault((column, found.parent), []).append(place)
+
+    def grow(column: int, place: int, row: int) -> tuple[int, bool]:
+        """Place what grew from a continuation; return the next free row, and whether it lasts."""
+        free, lasts = row, False
+        for child in children.get((column, place), []):
+            found, at = kept[column][child], free
+            below, used = grow(column + 1, child, at)
+            used |= found.fate == "ended" or column + 1 == len(kept)
+            nodes.append(_Node(found, column + 1, at, column, row, used))
+            free, lasts = max(below, at + 1), lasts or used
+        return free, lasts
+
+    grow(0, -1, 0)
+    return nodes

@@ -1,4 +1,4 @@
-"""Translate a test set under many searches and write the record of chapter 14.
+"""Translate a test set under many searches and write the record of chapter 16.
 
     python -m transformer.lab.search.record     a quarter of an hour on one core
 

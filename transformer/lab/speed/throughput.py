@@ -29,7 +29,9 @@ from transformer.training.trainer import Trainer
 #: Measurements that the speed page shows, one record per preset.
 MEASUREMENTS = Path(__file__).parent / "measurements"
 
-_PAIRS = 2_000_000
+#: Pairs of random tokens: as in a real text, so many that batches of similar lengths have little
+#: padding.
+PAIRS = 2_000_000
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -39,8 +41,9 @@ def measure_throughput(
     """Time blocks of steps of the real training loop, after two blocks to warm up.
 
     ``text`` names the text of the batches in the record. Tokens are counted without padding;
-    "seconds_per_step" is the median over the blocks; "utilisation" is the share of the rate of
-    large matrix products that becomes useful operations, None for models other than Transformers.
+    "seconds_per_step" is the median over the blocks; "precision" is that of the device, which may
+    differ from the recipe's; "utilisation" is the share of the rate of large matrix products that
+    becomes useful operations, None for models other than Transformers.
     """
     total = (2 + blocks) * steps
     rare: dict[str, Any] = dict.fromkeys(("max_steps", "validate_every", "save_every"), total)
@@ -48,7 +51,7 @@ def measure_throughput(
     torch.manual_seed(config.seed)
     with TemporaryDirectory() as folder:
         trainer = Trainer(build_model(preset.model), batches, config, folder, progress=False)
-        device = trainer.accelerator.device
+        device, precision = trainer.accelerator.device, trainer.precision
         on_gpu = device.type == "cuda"
         if on_gpu:
             torch.cuda.reset_peak_memory_stats(device)
@@ -63,7 +66,7 @@ def measure_throughput(
     tokens = [sum(batch.num_target_tokens for batch in group) for group in groups]
     per_block = [sum(tokens[i : i + steps]) for i in range(0, len(tokens), steps)]
     seconds = median(n / rate for n, rate in zip(per_block, rates, strict=True)) / steps
-    flops, utilisation, rate = None, None, matrix_rate(device, config.precision)
+    flops, utilisation, rate = None, None, matrix_rate(device, precision)
     if isinstance(preset.model, TransformerConfig):
         flops = sum(batch_flops(preset.model, batch) for batch in timed) / len(groups)
         utilisation = flops / seconds / rate
@@ -73,7 +76,7 @@ def measure_throughput(
         architecture=architecture(preset.model),
         text=text,
         device=device_label(device),
-        precision=config.precision,
+        precision=precision,
         steps=len(groups),
         seconds_per_step=seconds,
         target_tokens_per_second=mean(tokens) / seconds,
@@ -120,9 +123,7 @@ def throughput_file(preset: Preset, folder: Path = MEASUREMENTS) -> Path:
 
 def record_throughput(preset: Preset, folder: Path = MEASUREMENTS) -> Path:
     """Measure a preset on random tokens, and return the file of the record."""
-    # The time of a step depends on the lengths alone. As in a real text, so many pairs that batches
-    # of similar lengths have little padding.
-    batches = random_batches(preset, count=_PAIRS)
+    batches = random_batches(preset, count=PAIRS)
     record = measure_throughput(preset, batches, "random tokens, 28 per sentence")
     parts = asdict(measure_step_time(preset.model, batches, preset.training))
     return write_record(throughput_file(preset, folder), record | dict(step_time=parts))

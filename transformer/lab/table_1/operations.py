@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 
-def multiply_adds(layer: nn.Module, x: Tensor) -> dict[str, int]:
+def multiply_adds(layer: Callable[[Tensor], Tensor], x: Tensor) -> dict[str, int]:
     """Count the multiply-adds of the matrix products and convolutions of a forward pass.
 
     As in Table 1, sums, exponentials and copies are not counted: a layer has fewer of them, by a

@@ -1,18 +1,15 @@
-"""One layer of each kind in Table 1, and the reach of its gradients.
+"""One layer of each kind in Table 1.
 
 Paper: section 4, Table 1
 """
 
 from collections.abc import Callable
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention
-
-Layer = Callable[[Tensor], Tensor]
 
 #: Kernel width k of the convolutions.
 KERNEL = 5
@@ -70,19 +67,3 @@ class Convolution(nn.Module):
 def self_attention(d_model: int, num_heads: int = 1) -> MultiHeadAttention:
     """Make a self-attention layer."""
     return MultiHeadAttention(d_model, num_heads)
-
-
-def gradient_reach(layer: Layer, distance: int, d_model: int, seed: int = 0) -> float:
-    """Measure how much the output at a position depends on the input ``distance`` before it.
-
-    Returns:
-        The norm of the Jacobian, divided by sqrt(d_model): 1 for a layer that copies the input.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(1, distance + 1, d_model, generator=generator)
-    # With one copy of the sequence per output component, one backward pass gives the Jacobian.
-    copies = x.expand(d_model, -1, -1).clone().requires_grad_()
-    with torch.enable_grad():
-        output = layer(copies)[:, -1]
-        (gradient,) = torch.autograd.grad(output.trace(), copies)
-    return gradient[:, 0].norm().item() / d_model**0.5

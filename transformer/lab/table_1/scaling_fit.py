@@ -1,57 +1,11 @@
-"""The growth of a cost with a size: the exponent of a power law, its interval, and crossovers.
+"""The growth of a cost with a size: local exponents, whole formulas, and crossovers.
 
 Paper: section 4, Table 1
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-
-
-@dataclass(frozen=True)
-class Exponent:
-    """The exponent with which a cost grows, and the interval of 95 % of its resamples."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
-
-
-def fit_exponent(
-    sizes: Sequence[int | float] | np.ndarray,
-    costs: Sequence[object] | np.ndarray,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> Exponent:
-    """Fit cost = constant * size^exponent by a straight line through the logarithms.
-
-    The interval resamples the repeats at each size and the sizes themselves: the former shows the
-    effect of measurement noise, the latter that of the chosen sizes. A curve that is no power law
-    gets a wide interval from the latter.
-
-    Args:
-        costs: above 0; one per size, or (repeats, sizes), of which the median is taken.
-    """
-    sizes = np.asarray(sizes, dtype=float)
-    costs = np.atleast_2d(np.asarray(costs, dtype=float))
-    logs, values = np.log(sizes), np.log(np.median(costs, axis=0))
-    generator = np.random.default_rng(seed)
-    drawn: list[float] = []
-    repeats, places = costs.shape
-    columns = np.arange(places)
-    while len(drawn) < resamples:
-        chosen = generator.integers(places, size=places)
-        if len(set(sizes[chosen])) < 3:
-            continue  # a line through one or two sizes is meaningless
-        rows = generator.integers(repeats, size=costs.shape)
-        again = np.log(np.median(costs[rows, columns], axis=0))
-        drawn.append(_slope(logs[chosen], again[chosen]))
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return Exponent(_slope(logs, values), float(low), float(high))
 
 
 def local_exponents(
@@ -108,9 +62,3 @@ def crossover(
     share = -gap[last] / (gap[last + 1] - gap[last])
     logs = np.log(np.asarray(sizes, float))
     return float(np.exp(logs[last] + share * (logs[last + 1] - logs[last])))
-
-
-def _slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Slope of the line of least squares."""
-    x = x - x.mean()
-    return float(x @ y / (x @ x))

@@ -25,6 +25,13 @@ LENGTHS = tuple(2**power for power in range(5, 14))
 SIZES = tuple(2**power for power in range(4, 10))
 REPEATS = 5
 
+# Sentences as long as the paper's, up to its size.
+SHORT_RECORD = RECORD.with_name("short.json")
+SHORT_LENGTHS = (8, 12, 16, 20, 25, 32, 48, 64)
+SHORT_SIZES = (64, 256, 512)
+SHORT_REPEATS = 15
+SHORT_TIMED = ("self-attention", "self-attention, fused", "recurrent", "GRU", "LSTM")
+
 Make = Callable[[int], nn.Module]
 
 # Timed: every layer type of the table, fused attention, and the two recurrent layers that were

@@ -1,7 +1,7 @@
 """The paper's conclusions from Table 3, tested on runs of our own.
 
 A conclusion is a list of pairs of rows, the better one first. Rows trained with the same seed are
-compared, and the interval over seeds decides, so that the answer can be "cannot tell". The rule was
+compared, and the interval over seeds decides, so that the answer can be "undecided". The rule was
 written down before the runs of "table-3-settled"."""
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from scipy.stats import t as student
 from transformer.lab.table_3.study import ROWS
 
 Metric = Literal["perplexity", "BLEU"]
-Verdict = Literal["holds", "holds in part", "cannot tell", "does not hold"]
+Verdict = Literal["holds", "holds in part", "undecided", "does not hold"]
 
 # Value of a metric by row and seed.
 Values = Mapping[str, Mapping[int, float]]
@@ -92,15 +92,12 @@ def paired_interval(found: Sequence[float], level: float = 0.95) -> tuple[float,
     return mean - half, mean + half
 
 
-def verdict(values: Values, metric: Metric, conclusion: Conclusion) -> Verdict:
-    """Decide whether a conclusion of the paper holds for our rows, by one metric.
+def support(values: Values, metric: Metric, conclusion: Conclusion) -> tuple[int, int]:
+    """Count the pairs of rows that support a conclusion, and those that contradict it.
 
-    A pair of rows supports the conclusion if its :func:`paired_interval` is above zero, and
-    contradicts it if the interval is below zero. The level is 1 - 0.05 / (number of pairs): where
-    no row differs from another and gains are normally distributed, at most 5 % of all studies find
-    anything but "cannot tell" for one conclusion by one metric. The verdict is "holds" if all pairs
-    support the conclusion, "does not hold" if all contradict it, and "holds in part" if some
-    support it.
+    A pair supports it if its :func:`paired_interval` is above zero, and contradicts it if the
+    interval is below zero. The level is 1 - 0.05 / (number of pairs): where no row differs from
+    another and gains are normally distributed, at most 5 % of all studies count any pair.
 
     The paper trained each row once: its differences are taken as they are.
 
@@ -111,9 +108,20 @@ def verdict(values: Values, metric: Metric, conclusion: Conclusion) -> Verdict:
         paired_interval(gains(values, metric, better, worse), level)
         for better, worse in conclusion.pairs
     ]
-    supporting = sum(low > 0 for low, _ in intervals)
-    if supporting == len(intervals):
+    return sum(low > 0 for low, _ in intervals), sum(high < 0 for _, high in intervals)
+
+
+def verdict(values: Values, metric: Metric, conclusion: Conclusion) -> Verdict:
+    """Decide whether a conclusion of the paper holds for our rows, by one metric.
+
+    It is "undecided" if no pair of rows counts (:func:`support`), "holds" if all pairs support it,
+    "holds in part" if some do, and "does not hold" if pairs contradict it and none supports it.
+
+    Paper: section 6.2
+    """
+    supporting, contradicting = support(values, metric, conclusion)
+    if supporting == len(conclusion.pairs):
         return "holds"
-    if all(high < 0 for _, high in intervals):
-        return "does not hold"
-    return "holds in part" if supporting else "cannot tell"
+    if supporting:
+        return "holds in part"
+    return "does not hold" if contradicting else "undecided"

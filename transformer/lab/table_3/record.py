@@ -1,4 +1,4 @@
-"""Train every row of Table 3 with every seed and write the record of chapter 18.
+"""Train every row of Table 3 with every seed and write the record of chapter 19.
 
     python -m transformer.lab.table_3.record                           the size for this machine
     python -m transformer.lab.table_3.record --scale table-3-settled   nine hours on one CPU core

@@ -11,11 +11,7 @@
 Ctrl-C stops it, and the same command continues.
 """
 
-from importlib import import_module
-
-import torch
-
-from transformer.lab.recording import Recording, parser
+from transformer.lab.recording import record_study
 
 #: Modules of the studies, with the number of decimals that each record keeps.
 STUDIES = {
@@ -29,25 +25,5 @@ STUDIES = {
 }
 
 
-def main() -> None:
-    """Record the runs of one study that are missing."""
-    options = parser(__doc__, None)
-    options.add_argument("study", choices=STUDIES)
-    chosen = options.parse_args()
-    study = import_module(f"transformer.lab.toys.{chosen.study}")
-    torch.set_num_threads(1)
-    recording = Recording(
-        chosen.output or study.RECORD,
-        "transformer.lab.toys.record",
-        [chosen.study],
-        digits=STUDIES[chosen.study],
-        **study.HEADING,
-    )
-    runs = recording.content.setdefault("runs", [])
-    for run, line in study.missing(runs):
-        runs.append(run)
-        recording.save(line)
-
-
 if __name__ == "__main__":
-    main()
+    record_study(__doc__, "transformer.lab.toys", STUDIES)

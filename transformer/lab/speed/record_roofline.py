@@ -1,0 +1,62 @@
+"""Count a training step of the paper's models on a GPU: kernels, operations, bytes, memory.
+
+    python -m transformer.lab.speed.record_roofline     minutes; needs CUDA
+
+The batch is that for an H100, on any device that holds it. The counts depend on shapes alone, so a
+stand-in for CUDA that runs no kernel will do; the record says whether kernels ran. What the file
+holds is kept: compiling takes minutes.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from transformer.lab.recording import Recording, parser
+from transformer.lab.speed.roofline import RECORD, count_steps
+from transformer.lab.speed.throughput import PAIRS
+from transformer.recipes.cards import CARDS, on_card
+from transformer.recipes.estimate import random_batches
+from transformer.recipes.presets import get_preset
+
+#: Fields of the recipe that differ, by the name of the variant.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "eager": dict(compile=False),
+    "compiled": {},
+    "compiled, half_residual": dict(half_residual=True),
+}
+CARD = "h100"
+
+
+def main() -> None:
+    """Make the record."""
+    options = parser(__doc__, RECORD)
+    options.add_argument("presets", nargs="*", default=["wmt14-base", "wmt14-big"])
+    options.add_argument("--steps", type=int, default=6)
+    options.add_argument("--pairs", type=int, default=PAIRS)
+    chosen = options.parse_args()
+    if not torch.cuda.is_available():
+        options.error("CUDA must be available")
+    recording = Recording(
+        chosen.output,
+        "transformer.lab.speed.record_roofline",
+        kernels_ran=torch.ones((), device="cuda").item() == 1,
+        text="random tokens, 28 per sentence",
+        steps=chosen.steps,
+        card=CARD,
+    )
+    for name in chosen.presets:
+        preset = on_card(get_preset(name), CARDS[CARD])
+        batches = random_batches(preset, count=chosen.pairs)
+        counts = recording.content.setdefault("presets", {}).setdefault(name, {})
+        for variant, changes in VARIANTS.items():
+            if variant in counts:
+                continue
+            torch.compiler.reset()
+            count = count_steps(preset.with_changes(**changes), batches, chosen.steps)
+            counts[variant] = asdict(count)
+            recording.save(f"{name}, {variant}: {count}")
+
+
+if __name__ == "__main__":
+    main()
