@@ -2,7 +2,10 @@
 
 import torch
 
+from tests.model.small import make_batch, make_model
+from transformer import fast
 from transformer.fast.packing import Packing
+from transformer.model.attention import MultiHeadAttention
 
 IDS = torch.tensor([[5, 6, 7, 2], [8, 2, 0, 0], [9, 2, 0, 0]])
 
@@ -40,3 +43,22 @@ def test_no_ids_are_read_on_other_devices_or_under_vmap():
     found = []
     torch.func.vmap(lambda x: found.append(Packing.of(IDS).rows) or x)(torch.ones(2))
     assert found == [None]
+
+
+def test_under_autocast_only_the_attention_itself_is_in_float32(monkeypatch):
+    model, seen = make_model(dropout=0.0).float().train(), set()
+    fast.enable(model)
+    attend = MultiHeadAttention.attend
+
+    def spy(self, query, key, value, *rest):
+        heads = attend(self, query, key, value, *rest)
+        seen.add((query.dtype, key.dtype, value.dtype, heads.dtype))
+        return heads
+
+    monkeypatch.setattr(MultiHeadAttention, "attend", spy)
+    projected = []
+    layer = model.encoder[0].self_attention.output_projection
+    layer.register_forward_hook(lambda *call: projected.append(call[-1].dtype))
+    with torch.autocast("cpu", torch.bfloat16):
+        model(*make_batch())
+    assert seen == {(torch.float32,) * 4} and projected == [torch.bfloat16]
