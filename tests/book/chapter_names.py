@@ -4,7 +4,6 @@ import ast
 import dis
 import json
 import re
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
@@ -117,15 +116,15 @@ def reads_when_run(cells: list[Cell], index: int) -> set[str]:
     return seen
 
 
-def needed(cells: list[Cell], without: Collection[str] = ()) -> list[Cell]:
-    """The cells that the exercises need, in order; solutions and `without` are left out."""
+def needed(cells: list[Cell]) -> list[Cell]:
+    """The cells that the exercises need, in order; solutions are left out."""
     kept, names = [], set()
     fixed = {name for cell in cells for name in imported(cell.source) | {*cell.defines}}
     for index in range(len(cells) - 1, -1, -1):
         cell = cells[index]
-        inside = cell.exercise and cell.kind != "solution" and cell.id not in without
+        inside = cell.exercise and cell.kind != "solution"
         touched = cell.binds | (changes(cell.source) - fixed)
-        if inside or (cell.kind == "given" and cell.id not in without and touched & names):
+        if inside or (cell.kind == "given" and touched & names):
             kept.append(cell)
             names = names - cell.binds | reads_when_run(cells, index)
     return kept[::-1]

@@ -24,10 +24,6 @@ CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 pytestmark = pytest.mark.usefixtures("unchecked")  # as in a notebook
 every_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
-# Their checks need trained models or long counts. What they print is compared by nbval anyway.
-LONG = {"05-80", "05-81", "06-56", "06-61", "06-62", "12-72", "12-73", "12-76", "12-77"}
-LONG |= {"19-56", "19-57", "20-74", "20-75"}
-
 NO_ANSWERS = [
     "'no idea'",
     "0",
@@ -171,7 +167,7 @@ def test_open_wrong_and_nearly_right_answers(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
     wrong = 0
-    for cell in needed(code_cells(path), without=LONG):
+    for cell in needed(code_cells(path)):
         if cell.kind != "open":
             torch.manual_seed(0)
             run(cell.source, names)

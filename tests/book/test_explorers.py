@@ -1,14 +1,11 @@
 """The explorers carry the numbers of the package, a picture and words, and load nothing."""
 
-import base64
-import json
-import re
-
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.self_contained import self_contained
 from transformer.book import (
     CompassExplorer,
     DecoderPasses,
@@ -18,7 +15,7 @@ from transformer.book import (
 )
 from transformer.inference.decoding import greedy_search, length_penalty
 from transformer.inference.translator import Translator
-from transformer.lab.search.explorer import BeamExplorer
+from transformer.lab.search.explorer import BeamExplorer, _tree
 from transformer.lab.search.steps import Continuation, RecordedSearch
 from transformer.lab.search.trace import SearchTrace
 from transformer.model.attention import scaled_dot_product_attention
@@ -81,15 +78,7 @@ MAKE = {
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 def test_it_is_small_repeatable_and_loads_nothing(make):
-    shown = make()._repr_mimebundle_()
-    html = shown["text/html"]
-    assert make()._repr_mimebundle_() == shown and len(html.encode()) < 150_000
-    offline = re.sub(r"base64,[^\"]+|http://www.w3.org/2000/svg", "", html)
-    assert not re.search(r"https?:|@import|import\(|url\(|fetch|//\w", offline)
-    assert html.count("</script>") == 2  # those of the data and of the script, and no label's
-    assert json.loads(re.search(r'application/json">(.*?)</script>', html)[1])["title"]
-    assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
-    assert re.search(r'<img alt="[^"<>]{80,}" src="data:image/png', html)
+    self_contained(make, 150_000)
 
 
 def test_a_compass_computes_what_attention_does():
@@ -160,6 +149,25 @@ def test_beams_carry_every_step_and_the_scores_of_ended_outputs():
     ending = search["steps"][1][0]
     assert ending["text"] == "a" and ending["token"] == "<eos>" and ending["parent"] == 0
     assert ending["scores"] == pytest.approx([-0.75, -0.75 / length_penalty(2, 0.6)], abs=1e-4)
+
+
+def test_the_picture_of_a_search_is_a_tree_without_crossing_lines():
+    """A row per leaf, a node in its first child's row, and what was given up is marked."""
+    alive, ended, dropped = "alive", "ended", "dropped"
+    steps = [
+        [Continuation(-1, (1,), -1.0, alive), Continuation(-1, (2,), -2.0, alive)],
+        [Continuation(1, (2, 3), -3.0, alive), Continuation(0, (1, 3), -4.0, alive),
+         Continuation(0, (1, 4), -5.0, dropped)],
+        [Continuation(0, (2, 3, 5), -6.0, alive), Continuation(0, (2, 3, 0), -7.0, ended)],
+    ]  # fmt: skip
+    search = RecordedSearch(steps, SearchTrace(2, 3), PENALTIES)
+    nodes = {node.found.tokens: node for node in _tree(search, 3)}
+    assert {tokens: (node.column, node.row) for tokens, node in nodes.items()} == {
+        (1,): (1, 0), (1, 3): (2, 0), (2,): (1, 1), (2, 3): (2, 1), (2, 3, 5): (3, 1),
+        (2, 3, 0): (3, 2),
+    }  # fmt: skip
+    assert (nodes[2, 3, 0].parent_column, nodes[2, 3, 0].parent_row) == (2, 1)
+    assert [tokens for tokens, node in nodes.items() if not node.lasts] == [(1, 3), (1,)]
 
 
 def test_training_reads_the_given_translation_and_generating_its_own():

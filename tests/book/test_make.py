@@ -92,7 +92,8 @@ def write(path, *sources, **metadata):
         for i, source in enumerate(sources)
     ]
     kernel = {"display_name": "Mine", "language": "python", "name": "python3"}
-    notebook = dict(cells=cells, metadata={"widgets": {}, "kernelspec": kernel})
+    kept = {"accelerator": "GPU", "colab": {"gpuType": "T4"}}
+    notebook = dict(cells=cells, metadata={"widgets": {}, "kernelspec": kernel} | kept)
     path.write_text(json.dumps(notebook | dict(nbformat=4, nbformat_minor=5)))
     return path
 
@@ -114,6 +115,8 @@ def test_executing_twice_changes_no_byte(tmp_path):
     skipped, value, printed = notebook["cells"]
     assert notebook["metadata"]["language_info"] == {"name": "python"}
     assert "widgets" not in notebook["metadata"]
+    assert notebook["metadata"]["accelerator"] == "GPU"
+    assert notebook["metadata"]["colab"] == {"gpuType": "T4"}
     assert skipped["execution_count"] is None and skipped["outputs"] == []
     assert value["metadata"] == {"tags": ["hide-input"]} and value["execution_count"] == 1
     assert printed["metadata"] == {"mystnb": {"image": {"alt": "?"}}}

@@ -1,65 +1,89 @@
-"""The list of myths and the chapter on them agree."""
+"""Every statement has evidence: words in the chapter it names, or an experiment in its own."""
 
 import json
 import re
-from itertools import groupby
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from transformer.book.myths import CHAPTERS, MYTHS, Myth, Overview
+from transformer.book.myths import CHAPTERS, MYTHS, Myth, Overview, Quiz
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-CELLS = json.loads((NOTEBOOKS / "24_myths.ipynb").read_text(encoding="utf-8"))["cells"]
+TESTED = [one for one in MYTHS if one.question]
+CITED = [one for one in MYTHS if not one.question]
+
+
+def cells(stem):
+    return json.loads((NOTEBOOKS / f"{stem}.ipynb").read_text(encoding="utf-8"))["cells"]
+
+
+@cache
+def words(stem):
+    """All that a chapter's cells and outputs say, without quotes and line breaks."""
+    found = []
+    for cell in cells(stem):
+        found += cell["source"]
+        for output in cell.get("outputs", []):
+            found += [*output.get("text", []), *output.get("data", {}).get("text/plain", [])]
+    return re.sub(r'["\s]+', " ", "".join(found)).lower()
 
 
 def sections():
-    """The cells under each heading of the third level, as (kind, text)."""
+    """The cells under each heading of the third level, as (kind, text, outputs)."""
     found, heading = {}, None
-    for cell in CELLS:
+    for cell in cells("26_myths"):
         text = "".join(cell["source"])
-        if cell["cell_type"] == "markdown" and text.startswith("#"):
-            heading = text.splitlines()[0]
-        found.setdefault(heading, []).append((cell["cell_type"], text))
+        for line in text.splitlines() if cell["cell_type"] == "markdown" else ():
+            if line.startswith("### "):
+                heading = line
+        found.setdefault(heading, []).append((cell["cell_type"], text, cell.get("outputs")))
     return found
 
 
-@pytest.mark.parametrize("one", MYTHS, ids=lambda one: one.anchor)
-def test_a_section_has_verdict_evidence_and_truth(one):
-    section = sections()[one.heading]
-    first, last = (" ".join(section[i][1].split()) for i in (0, -1))
-    assert first.startswith(f"{one.heading} **{one.verdict.capitalize()}.** ")
-    assert any("assert" in text for kind, text in section if kind == "code")
-    assert last.startswith(f"**What is true.** {one.truth}")
+@pytest.mark.parametrize("one", CITED, ids=lambda one: one.said)
+def test_the_first_chapter_named_has_the_evidence(one):
+    assert one.shown.lower() in words(CHAPTERS[one.chapters[0]])
+
+
+@pytest.mark.parametrize("one", TESTED, ids=lambda one: one.anchor)
+def test_an_experiment_has_statement_numbers_and_truth(one):
+    asked, code, told = sections()[f"### {one.question}"][:3]
+    assert f"*{one.said}.*" in asked[1]
+    assert code[0] == "code" and re.search(r"\d", json.dumps(code[2]))
+    assert told[1].startswith(f"**What is true.** {one.truth}")
     for number in one.chapters:
-        assert f"]({CHAPTERS[number]}.ipynb" in last.partition("More: ")[2]
+        assert f"]({CHAPTERS[number]}.ipynb" in told[1].partition("More: ")[2]
 
 
-def test_sections_follow_the_order_of_the_list():
-    lines = [line for c in CELLS if c["cell_type"] == "markdown" for line in c["source"]]
-    expected = []
-    for theme, group in groupby(MYTHS, key=lambda one: one.theme):
-        expected += [f"## {theme}", *(one.heading for one in group)]
-    headings = [line.strip() for line in lines if line.strip() in expected or line[:5] == '### "']
-    assert headings == expected
+def test_all_experiments_are_in_the_order_of_the_list():
+    assert [*sections()][1:] == [f"### {one.question}" for one in TESTED]
+    assert len(TESTED) == 10 and f"{len(MYTHS)} statements" in words("26_myths")
+
+
+def test_a_statement_without_evidence_is_refused():
+    for shown, question in (("", ""), ("words", "Is it so?"), ("", "no question")):
+        with pytest.raises(ValueError):
+            Myth("Heads", "All is lost", "wrong", "No.", shown, ("05",), question)
+    with pytest.raises(KeyError):
+        Overview([Myth("Heads", "All is lost", "wrong", "No.", "words", ("99",))])
 
 
 def test_anchors_are_unique_and_those_of_sphinx():
     nodes = pytest.importorskip("docutils.nodes")
-    assert len({one.anchor for one in MYTHS}) == len(MYTHS)
-    assert all(one.anchor == nodes.make_id(f"“{one.said}”") for one in MYTHS)
+    assert len({one.anchor for one in TESTED}) == len(TESTED)
+    assert all(one.anchor == nodes.make_id(one.question) for one in TESTED)
 
 
-def test_the_chapter_shows_the_overview():
-    tables = [
+def test_the_chapter_shows_the_quiz_and_the_table():
+    shown = [
         "".join(output.get("data", {}).get("text/html", []))
-        for cell in CELLS
+        for cell in cells("26_myths")
         for output in cell.get("outputs", [])
     ]
-    page = Overview()._repr_html_()
-    assert page in tables and page.count("<tr>") == 1 + len(MYTHS) + len(
-        {one.theme for one in MYTHS}
-    )
-    assert set(re.findall('href="#(.*?)"', page)) == {one.anchor for one in MYTHS}
-    with pytest.raises(KeyError):
-        Overview([Myth("Heads", "All is lost", "wrong", "No.", ("99",))])
+    quiz, table = Quiz()._repr_html_(), Overview()._repr_html_()
+    assert quiz in shown and table in shown
+    assert quiz.count("<details>") == len(TESTED)
+    assert table.count("<tr>") == len(MYTHS) + len({one.theme for one in MYTHS})
+    assert set(re.findall('href="#(.*?)"', quiz + table)) == {one.anchor for one in TESTED}
+    assert set(re.findall(r'href="(\d\d)', table)) <= {name[:2] for name in CHAPTERS.values()}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from book.make.notebooks import CELL_METADATA, NOTEBOOK_METADATA
+from book.make.notebooks import CELL_METADATA, COLAB_METADATA, NOTEBOOK_METADATA
+from notebooks.conftest import pytest_collectstart
 from transformer.published import REPOSITORY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +90,56 @@ def test_pictures_have_name_caption_and_description(path):
 
 
 @every_notebook
+def test_charts_have_a_variant_for_phones_whose_letters_can_be_read(path):
+    """It is left out where texts would meet; the wide one has letters of 7 pixels there."""
+    for cell in code_cells(path):
+        for output in cell["outputs"]:
+            if not "".join(output.get("data", {}).get("text/plain", "")).startswith("<Figure"):
+                continue
+            narrow = output["metadata"].get("image/svg+xml", {}).get("narrow")
+            assert narrow, f"cell {cell['id']}: the chart needs shorter or fewer texts"
+            texts = re.findall(r'<text style="[^"]*?([\d.]+)px', narrow)
+            width = float(re.search(r'viewBox="0 0 ([\d.]+)', narrow)[1])
+            smallest = min(map(float, texts)) * 360 / width  # as wide as on a phone
+            assert smallest >= 9, f"cell {cell['id']}: letters of {smallest:.1f} pixels"
+
+
+@every_notebook
 def test_metadata_is_what_the_executor_leaves(path):
     notebook = json.loads(path.read_text(encoding="utf-8"))
+    asked = {key: notebook["metadata"].pop(key, None) for key in COLAB_METADATA}
     assert notebook["metadata"] == NOTEBOOK_METADATA
+    # Only the chapter that trains the full model asks Colab for a GPU.
+    wanted = {"accelerator": "GPU", "colab": {"gpuType": "T4"}}
+    assert asked == (wanted if path.stem == "27_full_model" else dict.fromkeys(asked))
     assert all(set(cell["metadata"]) <= CELL_METADATA for cell in notebook["cells"])
+
+
+class Starting:
+    """A start that fails as a kernel does whose port another program has taken."""
+
+    def __init__(self, failures):
+        self.failures, self.calls = failures, 0
+
+    def setup(self):
+        self.calls += 1
+        if self.calls <= self.failures:
+            raise RuntimeError("Kernel died before replying to kernel_info")
+
+
+@pytest.mark.parametrize("failures", [0, 2])
+def test_a_kernel_that_died_is_started_again(failures):
+    notebook = Starting(failures)
+    notebook.skip_compare = ()
+    pytest_collectstart(notebook)
+    notebook.setup()
+    assert notebook.calls == failures + 1
+
+
+def test_a_kernel_that_never_starts_is_an_error():
+    notebook = Starting(failures=9)
+    notebook.skip_compare = ()
+    pytest_collectstart(notebook)
+    with pytest.raises(RuntimeError, match="Kernel died"):
+        notebook.setup()
+    assert notebook.calls == 3

@@ -10,7 +10,7 @@ from formulas import mathml, parts
 from light import bundled, used_rules, with_bundle, with_late_scripts
 from math_core import LatexError
 from navigation import folded, number_of
-from tables import with_labels
+from tables import with_breaks, with_labels
 
 
 def test_a_formula_is_mathml():
@@ -59,6 +59,17 @@ def test_cells_of_a_wide_table_name_their_columns():
     assert re.findall('<td data-label="(.*?)"', wide)[1] == "column1&amp;"
     assert "<th data-label" not in wide
     assert "><div>COLUMN1&AMP;</div></td>" in wide  # one thing beside the label
+
+
+def test_names_in_tables_break_between_their_parts():
+    code = "<td><p><code><span>num_heads</span></code> of torch.nn.Transformer, 0.5 e_x</p></td>"
+    inside = with_breaks(f"<tr>{code}</tr>")
+    assert "<span>num_<wbr>heads</span>" in inside
+    assert "torch.<wbr>nn.<wbr>Transformer, 0.5 e_x" in inside
+    named = '<td><a href="a.b#CausalMask_a"><code>CausalMask()</code></a></td>'
+    assert with_breaks(named) == named.replace("CausalMask()", "Causal<wbr>Mask()")
+    formula = '<td><span class="math">d_k a.b</span></td>'
+    assert with_breaks(formula) == formula
 
 
 def test_rules_for_classes_that_no_page_has_are_removed():

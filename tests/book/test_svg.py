@@ -9,7 +9,7 @@ import pytest
 
 from transformer.book.figures import STYLE, figure
 from transformer.book.palette import COLOURS, VARIABLES, css_variables, on_dark
-from transformer.book.svg import MOST_POINTS, crowding, for_notebook, to_svg
+from transformer.book.svg import MOST_POINTS, SMALLEST, crowding, for_notebook, to_svg
 
 
 @pytest.fixture(autouse=True)
@@ -82,3 +82,26 @@ def test_on_a_phone_panels_stand_one_below_the_other_unless_texts_would_meet():
     axes.set_xticks(range(9), [f"word {i:04}" for i in range(9)], fontsize=8)
     assert crowding(crowded) == 0
     assert for_notebook(crowded)[1] == {}
+
+
+def test_on_a_phone_letters_are_larger_and_long_names_have_several_lines():
+    made, axes = figure(height=2)
+    axes.plot(range(4), range(4))
+    long, one_word = "three matrices for embeddings and output", "multi30k-convolutional-cpu"
+    names = ["a name", long, "short", one_word]
+    axes.set_yticks(range(4), names, fontsize="small")
+    axes.set_title("A title that is longer than a figure on a phone is wide")
+    _, narrow = for_notebook(made)
+    svg = narrow["narrow"]
+    assert min(map(float, re.findall(r"([\d.]+)px", svg))) == SMALLEST
+    assert names[1] not in svg and "three matrices for" in svg
+    assert names[0] in svg and names[3] in svg
+    assert axes.get_title(loc="left").count("\n") == 1
+    assert made.get_size_inches()[1] > 2  # room for the lines
+
+
+def test_small_letters_stay_where_larger_ones_would_meet():
+    made, axes = figure()
+    axes.set_xticks(range(10), [f"words {i}" for i in range(10)], fontsize=9)
+    _, narrow = for_notebook(made)
+    assert "9px" in narrow["narrow"]

@@ -10,19 +10,25 @@ import hashlib
 import io
 import itertools
 import re
+import textwrap
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
 from PIL import Image
 
 from transformer.book.palette import VARIABLES, dark_pixels, on_dark
 
 NARROW = 5.2  # inches: on a phone, letters are then as large as on a wide page
 TALLEST_PANEL = 2.9  # inches, of panels one below the other
+SMALLEST = 10.0  # points, of letters on a phone, which shows a point as 0.95 pixels
+LONGEST_NAME = 22  # letters of a name beside an axis; the others go to the next line
+LINE = 0.17  # inches, of such names one below the other
 MOST_POINTS = 1500  # of one artist; a denser one is stored as pixels
 PIXELS_PER_INCH = 200  # of such an artist
 FONTS = '"DejaVu Sans", Verdana, system-ui, sans-serif'  # those that are about equally wide
@@ -71,30 +77,73 @@ def for_notebook(figure: Figure) -> tuple[str, dict[str, str]]:
     before = crowding(figure)
     wide = to_svg(figure)
     make_narrow(figure)
-    return wide, {"narrow": to_svg(figure)} if crowding(figure) <= before else {}
+    for smallest in (SMALLEST, 0.0):  # small letters stay small where larger ones would meet
+        sizes = [(text, text.get_fontsize()) for text in figure.findobj(Text)]
+        for text, size in sizes:
+            text.set_fontsize(max(size, smallest))
+        if crowding(figure) <= before:
+            return wide, {"narrow": to_svg(figure)}
+        for text, size in sizes:
+            text.set_fontsize(size)
+    return wide, {}
 
 
 def make_narrow(figure: Figure) -> None:
-    """Make a figure ``NARROW`` inches wide, with its panels one below the other."""
+    """Make a figure ``NARROW`` inches wide: panels one below the other, long names in lines."""
     width, height = figure.get_size_inches()
+    needed = [_fold_names(axes) for axes in figure.axes]
     specs = [axes.get_subplotspec() for axes in figure.axes]
     grids = {spec.get_gridspec() for spec in specs if spec is not None}
     columns = max((grid.ncols for grid in grids), default=1)
     if columns == 1 or len(grids) > 1 or None in specs:
-        figure.set_size_inches(NARROW, height)
-        return
-    rows = len(figure.axes)
-    below = figure.add_gridspec(rows, 1)
-    # Panels in a row may share the label of an axis; each needs its own now.
-    for place, axes in enumerate(figure.axes):
-        axes.tick_params(labelleft=True, labelbottom=True)
-        first = figure.axes[place - place % columns]
-        last = figure.axes[min(len(specs) - columns + place % columns, rows - 1)]
-        axes.set_ylabel(axes.get_ylabel() or first.get_ylabel())
-        axes.set_xlabel(axes.get_xlabel() or last.get_xlabel())
-        axes.set_subplotspec(below[place])
-    panel = min(height / -(-rows // columns), TALLEST_PANEL)
-    figure.set_size_inches(NARROW, panel * rows)
+        figure.set_size_inches(NARROW, max(height, sum(needed) + 1))
+    else:
+        rows = len(figure.axes)
+        below = figure.add_gridspec(rows, 1)
+        # Panels in a row may share the label of an axis; each needs its own now.
+        for place, axes in enumerate(figure.axes):
+            axes.tick_params(labelleft=True, labelbottom=True)
+            first = figure.axes[place - place % columns]
+            last = figure.axes[min(len(specs) - columns + place % columns, rows - 1)]
+            axes.set_ylabel(axes.get_ylabel() or first.get_ylabel())
+            axes.set_xlabel(axes.get_xlabel() or last.get_xlabel())
+            axes.set_subplotspec(below[place])
+        panel = min(height / -(-rows // columns), TALLEST_PANEL)
+        figure.set_size_inches(NARROW, max(panel, max(needed) + 0.8) * rows)
+    _fold_titles(figure)
+
+
+def _fold_names(axes: Axes) -> float:
+    """Break the long names beside an axis into lines; return the inches that all names need."""
+    if not isinstance(axes.yaxis.get_major_locator(), FixedLocator):
+        return 0.0
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    folded = [_folded(name, LONGEST_NAME) for name in names]
+    if not any(names):
+        return 0.0
+    if folded != names:
+        axes.set_yticks(axes.get_yticks(), folded)
+    places = axes.get_yaxis_transform().transform([(0, place) for place in axes.get_yticks()])[:, 1]
+    gap = np.diff(np.sort(places)).min(initial=axes.bbox.height) / axes.bbox.height
+    lines = max((name.count("\n") + 1 for name in folded), default=1)
+    return float(LINE * lines / gap)
+
+
+def _fold_titles(figure: Figure) -> None:
+    """Break titles and the labels of horizontal axes that leave the figure."""
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        title: Text = axes._left_title  # type: ignore[attr-defined]
+        for text in (title, axes.xaxis.label):
+            box, words = text.get_window_extent(), text.get_text()
+            if box.x1 > figure.bbox.x1 or box.x0 < 0:
+                letters = int(axes.bbox.width / box.width * len(words))
+                text.set_text(_folded(words, max(letters, 1)))
+
+
+def _folded(text: str, letters: int) -> str:
+    """Break a text into lines between its words."""
+    return textwrap.fill(text, letters, break_long_words=False, break_on_hyphens=False)
 
 
 def crowding(figure: Figure) -> int:

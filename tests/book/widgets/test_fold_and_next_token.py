@@ -1,13 +1,10 @@
 """The explorers of chapters 8 and 10 show what layer and softmax compute, and load nothing."""
 
-import base64
-import json
-import re
-
 import numpy as np
 import pytest
 import torch
 
+from tests.self_contained import self_contained
 from transformer.book.widgets.folding import FoldExplorer
 from transformer.book.widgets.next_token import TEMPERATURES, NextTokenExplorer
 from transformer.model.layers import PositionwiseFeedForward
@@ -26,14 +23,7 @@ def next_token():
 
 @pytest.mark.parametrize("make", [fold, next_token])
 def test_it_is_small_repeatable_and_loads_nothing(make):
-    shown = make()._repr_mimebundle_()
-    html = shown["text/html"]
-    assert make()._repr_mimebundle_() == shown and len(html.encode()) < 100_000
-    offline = re.sub(r"base64,[^\"]+|http://www.w3.org/2000/svg", "", html)
-    assert not re.search(r"https?:|@import|import\(|url\(|fetch|//\w", offline)
-    assert html.count("</script>") == 2 and re.search(r'<img alt="[^"<>]{80,}" src="data', html)
-    assert json.loads(re.search(r'application/json">(.*?)</script>', html)[1])["title"]
-    assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
+    self_contained(make, 100_000)
 
 
 def test_the_fold_is_one_hidden_unit_and_its_residual_sum():

@@ -1,13 +1,17 @@
-"""Pictures of chapter 5: one average or several, the paper's Figure 2, and split and merge.
+"""Pictures of chapters 5 and 21: one average or several, the paper's Figure 2, split and merge, and
+where "it" looks.
 
 Each function returns a :class:`~transformer.book.drawing.Picture`.
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
 from transformer.book.drawing import Area, Drawing, Number, Picture
+from transformer.book.pictures import SENTENCE
+from transformer.inference.translator import Translator
 
 _WORDS = ("The", "animal", "didn't", "cross", "the", "street")
 # The words that "cross" needs by their index, each with a colour and a vector.
@@ -197,3 +201,76 @@ def _cells(
             fill = "query" if mark and position != i + 1 else _HEADS[head]
             picture.box(x + size * j, y + size * i, size, size, str(position), fill, "ground",
                         "ground", 3)  # fmt: skip
+
+
+@cache
+def _from_it() -> tuple[list[str], dict[str, np.ndarray]]:
+    """Return the words of the running sentence, and each encoder head's weights from "it"."""
+    translator = Translator.from_pretrained("tatoeba-en-de")
+    found = translator.attention(SENTENCE, "")
+    words: list[str] = []
+    place = []  # the word of each token
+    for token in found.source_tokens:
+        if token.startswith("▁") or not words or token in (".", "<eos>"):
+            words.append(token.strip("▁").replace("<eos>", "(end)"))
+        else:
+            words[-1] += token
+        place.append(len(words) - 1)
+    join = np.eye(len(words))[place]  # (tokens, words)
+    it = words.index("it")
+    weights = found.encoder[:, :, place.index(it)] @ join
+    return words, {f"{i + 1}.{j + 1}": weights[i, j] for i, j in np.ndindex(weights.shape[:2])}
+
+
+def where_it_looks() -> Picture:
+    """Draw where "it" looks in four heads of the shipped model's encoder."""
+    words, heads = _from_it()
+    animal, it = words.index("animal"), words.index("it")
+    most = max(heads, key=lambda name: heads[name][animal])
+    shown = {
+        "1.3": ("the word after", "blue"),
+        "3.3": ("the word before", "green"),
+        "1.2": ("the end", "brown"),
+        most: (f"“animal” gets {heads[most][animal]:.2f}", "purple"),
+    }
+
+    def draw(picture: Drawing) -> None:
+        row = 25
+        for number, (name, (what, colour)) in enumerate(shown.items()):
+            weights = heads[name]
+            x, y = 174 * number, 0
+            if picture.narrow:
+                x, y = 190 * (number % 2), 396 * (number // 2)
+            picture.text((x + 80, y + 12), f"head {name}", colour, bold=True)
+            picture.text((x + 80, y + 32), what, "soft", 13)
+            at = [y + 60 + row * i for i in range(len(words))]
+            for i, word in enumerate(words):
+                lit = {it: "query", animal: "key"}.get(i)
+                picture.text((x + 64, at[i]), word, lit or "ink", 13, "end", bold=bool(lit))
+            for i in np.argsort(weights):
+                if i == it or weights[i] < 0.02:
+                    continue
+                far = x + 74 + 14 + 8 * abs(int(i) - it)  # bends further for words further away
+                points = [
+                    ((1 - t) ** 2 * (x + 72) + 2 * t * (1 - t) * far + t**2 * (x + 72),
+                     (1 - t) * at[it] + t * at[i])
+                    for t in np.linspace(0, 1, 17)
+                ]  # fmt: skip
+                picture.arrow(*points, colour=colour, tip=False, width=1 + 7 * float(weights[i]))
+            for i in {int(weights.argmax()), animal}:
+                share = f"{weights[i]:.2f}".lstrip("0")
+                faint = weights[i] < 0.02  # no arc to write beside
+                beside = 80 if faint else 88 + 4 * abs(i - it)
+                height = at[i] if faint else (at[i] + at[it]) / 2
+                picture.text((x + beside, height), share, colour, 12, "start", bold=True)
+
+    return Picture(
+        "The running sentence four times, in a column, with arcs from “it” to the words it "
+        "attends to. Head 1.3: nearly all to “was”, the word after. Head 3.3: nearly all to "
+        "“because”, the word before. Head 1.2: most to the end of the sentence. Head "
+        f"{most}, which gives “animal” more weight than the other heads do: "
+        f"{heads[most][animal]:.2f} to “animal”, most to “too”.",
+        draw,
+        (688, 376),
+        narrow=(372, 772),
+    )

@@ -107,14 +107,21 @@ def read_asset(name: str) -> str:
 class Explorer(Widget):
     """A widget with controls under it: sliders, boxes and buttons of the browser's own.
 
-    Its script is a file of its name, which runs after ``explorer.js`` in the same function.
+    Its script and its style sheet are files of its name. Before them come ``explorer.js`` and
+    ``explorer.css``, and the files in ``parts``; all scripts run in the same function.
     """
 
     classes = "explorer"
+    # Scripts and style sheets that some explorers share.
+    parts: tuple[str, ...] = ()
 
     def __init_subclass__(cls) -> None:
         light, dark = css_variables()
         colours = f'.explorer {{ {light} }}\n.explorer[data-theme="dark"] {{ {dark} }}\n'
-        cls.style = colours + read_asset("explorer.css") + read_asset(f"{cls.kind}.css")
-        script = read_asset("explorer.js") + read_asset(f"{cls.kind}.js")
-        cls.script = "(() => {\n" + script + "})();"
+
+        def joined(ending: str) -> str:
+            shared = (part for part in cls.parts if part.endswith(ending))
+            return "".join(map(read_asset, (f"explorer{ending}", *shared, f"{cls.kind}{ending}")))
+
+        cls.style = colours + joined(".css")
+        cls.script = "(() => {\n" + joined(".js") + "})();"

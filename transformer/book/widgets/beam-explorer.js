@@ -1,29 +1,12 @@
-const steps = make("div", { class: "steps" });
-const back = make("button", { type: "button" }, "\u2190 Back");
-const next = make("button", { type: "button", class: "next" }, "Next step \u2192");
-steps.append(back, next);
-controls.append(steps);
 let last = data.searches[0].steps.length;
-const step = slider("step", { min: 0, max: last, value: data.step, show: t => `${t} of ${last}` });
+const { step, go, mark } = stepper({
+  min: 0, max: last, value: data.step, show: t => `${t} of ${last}`,
+});
 const sentence = choice("sentence", data.searches.map(search => search.source));
 const penalty = choice("length penalty", data.penalties);
 const lists = make("div", { class: "lists" });
 spoken.after(lists);  // they grow with the search, so nothing below them moves
 
-function go(by) {
-  step.input.value = step.value + by;
-  update();
-}
-back.addEventListener("click", () => go(-1));
-next.addEventListener("click", () => go(1));
-root.addEventListener("keydown", event => {
-  const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  // A slider and a menu have a use of their own for arrows.
-  if (!by || !event.target.matches("button") || event.altKey || event.ctrlKey || event.metaKey)
-    return;
-  event.preventDefault();
-  go(by);
-});
 sentence.input.addEventListener("change", () => go(-step.value));
 
 const FILL = { alive: "var(--blue)", ended: "var(--green)", dropped: "none" };
@@ -104,9 +87,7 @@ function update() {
   step.input.max = last;
   step.tell();
   const t = step.value, which = penalty.value, now = t ? search.steps[t - 1] : [];
-  // Not the attribute disabled: it would take the focus away, and with it the arrow keys.
-  back.setAttribute("aria-disabled", t === 0);
-  next.setAttribute("aria-disabled", t === last);
+  mark();
   const alive = t ? now.filter(one => one.fate === "alive") : [{ text: "(nothing yet)", log: 0 }];
   const ended = search.steps.slice(0, t).flat().filter(one => one.fate === "ended")
     .sort((a, b) => b.scores[which] - a.scores[which]);

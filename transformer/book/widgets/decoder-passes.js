@@ -1,58 +1,12 @@
 const [given, written] = data.sides;
 const LAST = written.reads.length, ROWS = Math.max(LAST, given.reads.length);
-const steps = make("div", { class: "steps" });
-const back = make("button", { type: "button" }, "\u2190 Back");
-const next = make("button", { type: "button", class: "next" }, "Next pass \u2192");
-const play = make("button", { type: "button" }, "Play");
-steps.append(back, next);
-controls.append(steps);
-const step = slider("decoder passes", {
+const { step, mark, still } = stepper({
   min: 0, max: LAST, value: data.passes, show: t => `${t} of ${LAST}`,
-});
+}, { name: "decoder passes", unit: "pass", every: 1100 });
 const marked = slider("marked position", {
   min: 1, max: Math.min(LAST, given.reads.length), value: data.position + 1,
 });
-
-// Nothing moves for readers who ask for that: then there is no Play, and a word appears in place.
-const still = matchMedia("(prefers-reduced-motion: reduce)");
-let moves = false, timer = 0;
-function pause() {
-  clearInterval(timer);
-  timer = 0;
-  play.textContent = "Play";
-}
-function go(by) {
-  const before = step.value;
-  step.input.value = before + by;
-  moves = step.value === before + 1 && !still.matches;
-  update();
-  moves = false;
-}
-function calm() {
-  if (!still.matches) return steps.append(play);
-  pause();
-  play.remove();
-}
-calm();
-still.addEventListener("change", calm);
-back.addEventListener("click", () => { pause(); go(-1); });
-next.addEventListener("click", () => { pause(); go(1); });
-step.input.addEventListener("pointerdown", pause);
-play.addEventListener("click", () => {
-  if (timer) return pause();
-  if (step.value === LAST) go(-LAST);
-  play.textContent = "Pause";
-  timer = setInterval(() => { go(1); if (step.value === LAST) pause(); }, 1100);
-});
-root.addEventListener("keydown", event => {
-  const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  // A slider has a use of its own for arrows.
-  if (!by || !event.target.matches("button") || event.altKey || event.ctrlKey || event.metaKey)
-    return;
-  event.preventDefault();
-  pause();
-  go(by);
-});
+let before = data.passes;
 
 const percent = share => `${Math.round(100 * share)} %`;
 const chip = (text, kind) => make("span", { class: `chip ${kind}` }, text);
@@ -83,16 +37,15 @@ function side(name, said, found, known, done, heads) {
 
 function update() {
   const t = step.value;
-  step.tell();
-  back.setAttribute("aria-disabled", t === 0);
-  next.setAttribute("aria-disabled", t === LAST);
+  mark();
   const once = t ? given.reads.length : 0;
   const left = side("Training", t ? "1 pass: finished" : "0 passes",
     given, given.reads.length, once, ["reads", "predicts", "label"]);
   const right = side("Generating", `${t} pass${t === 1 ? "" : "es"}${t === LAST ? ": finished" : ""}`,
     written, t + 1, t, ["reads", "predicts"]);
   stage.replaceChildren(make("div", { class: "sides" }, left, right));
-  if (moves) fly(right, t);
+  if (t === before + 1 && !still.matches) fly(right, t);
+  before = t;
 
   const words = [], m = marked.value - 1;
   if (!t) words.push("In training the decoder reads the true translation from the start. "

@@ -42,7 +42,10 @@ function tick(label, checked) {
 function choice(label, names) {
   const select = make("select");
   names.forEach((name, i) => select.add(new Option(name, i)));
-  select.addEventListener("change", () => update());
+  select.addEventListener("change", () => {
+    if (narrow.matches) root.style.minHeight = "";  // another figure, with a height of its own
+    update();
+  });
   controls.append(make("div", { class: "control choice" }, make("label", {}, label, select)));
   return { input: select, get value() { return +select.value; } };
 }
@@ -74,14 +77,19 @@ for (const element of [document.documentElement, document.body])
   themes.observe(element, { attributes: true });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", follow);
 
-// What a reader does below the figure does not move the text after it: as high as it gets.
+// What a reader does below the figure does not move the text after it: as high as it gets. On a
+// phone this would leave much of the screen empty; there it only grows, until a menu changes it
+// (see start).
+const narrow = matchMedia("(max-width: 600px)");
+const rootHeight = () => Math.ceil(root.getBoundingClientRect().height);
 function reserve() {
+  if (narrow.matches) return;
   const inputs = [...controls.querySelectorAll("input, select")];
   const state = inputs.map(input => [input.value, input.checked]);
   const restore = () => inputs.forEach((input, i) => { [input.value, input.checked] = state[i]; });
   root.style.minHeight = "";
   let most = 0;
-  const measure = () => { update(); most = Math.max(most, root.getBoundingClientRect().height); };
+  const measure = () => { update(); most = Math.max(most, rootHeight()); };
   for (const input of inputs) {
     const [from, to] = input.type === "range" ? [+input.min, +input.max] : [0, 1];
     const each = input.type === "range" ? Math.max(+input.step, Math.ceil((to - from) / 24)) : 1;
@@ -95,7 +103,7 @@ function reserve() {
   update();
   restore(); // what one control has done to another
   update();
-  root.style.minHeight = `${Math.ceil(most)}px`;
+  root.style.minHeight = `${most}px`;
 }
 
 // Every explorer defines update(): read the controls, draw, say it in words; and ends in start().
@@ -112,5 +120,11 @@ function start() {
       near.observe(root);
     }
   }).observe(stage);
+  const keep = () => {
+    if (narrow.matches && stage.clientWidth === width) root.style.minHeight = `${rootHeight()}px`;
+  };
+  const grown = new ResizeObserver(keep);
+  for (const touched of ["pointerdown", "keydown", "input"])
+    root.addEventListener(touched, () => { keep(); grown.observe(root); }, { capture: true, once: true });
   update();
 }

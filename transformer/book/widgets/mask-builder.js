@@ -18,29 +18,6 @@ const mayAttend = (q, k) =>
   (!causal.value || k <= q) &&
   Math.abs(q - k) < window_.value;
 
-function board(chosen) {
-  const head = make("tr", {}, make("td", { class: "corner", style: "all: unset" }));
-  const kind = n => (n < N - padding.value ? "" : "pad");
-  for (let k = 0; k < N; k++) head.append(make("th", {
-    scope: "col", class: `${kind(k)} ${mayAttend(chosen, k) ? "lit" : ""}`,
-  }, make("span", {}, token(k))));
-  const body = make("tbody");
-  for (let q = 0; q < N; q++) {
-    const row = make("tr", { class: q === chosen ? "here" : "" },
-      make("th", { scope: "row", class: kind(q) }, token(q)));
-    for (let k = 0; k < N; k++) {
-      const seen = mayAttend(q, k);
-      row.append(make("td", { class: seen ? "seen" : "" },
-        make("span", { "aria-hidden": "true" }, seen ? "\u2713" : ""),
-        make("span", { class: "words" }, seen ? "may attend" : "hidden")));
-    }
-    row.addEventListener("pointerdown", () => { query.input.value = q + 1; query.tell(); update(); });
-    body.append(row);
-  }
-  return make("table", {}, make("caption", {}, "keys \u2192, queries \u2193"),
-    make("thead", {}, head), body);
-}
-
 function update() {
   pads = padding.value;
   query.tell();
@@ -60,7 +37,12 @@ function update() {
   if (blind.length) said.append(make("p", { class: "blind" },
     blind.length === 1 ? "One row sees nothing: its output is zero."
       : `${blind.length} rows see nothing: their output is zero.`));
-  stage.replaceChildren(make("div", { class: "board" }, board(chosen), said));
+  const table = grid(keys.map(token), query, {
+    cell: (q, k) => mayAttend(q, k) ? ["seen", "\u2713", "may attend"] : ["", "", "hidden"],
+    lit: k => mayAttend(chosen, k),
+    kind: n => (n < N - padding.value ? "" : "pad"),
+  });
+  stage.replaceChildren(make("div", { class: "board" }, table, said));
   const total = keys.reduce((sum, q) => sum + keys.filter(k => mayAttend(q, k)).length, 0);
   const which = seen.length === N ? "all positions"
     : seen.length ? seen.map(k => `${k + 1} ${token(k)}`).join(", ") : "nothing";

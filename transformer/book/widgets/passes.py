@@ -36,6 +36,7 @@ class DecoderPasses(Explorer):
     """
 
     kind = "decoder-passes"
+    parts = ("stepper.js", "stepper.css")
     size = (6.4, 4.3)
 
     def __init__(

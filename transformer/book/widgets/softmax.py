@@ -39,6 +39,7 @@ class SoftmaxExplorer(Explorer):
     """
 
     kind = "softmax-explorer"
+    parts = ("facts.css",)
     size = (6.4, 5.6)
 
     def __init__(

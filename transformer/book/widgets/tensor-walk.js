@@ -1,32 +1,11 @@
-const buttons = make("div", { class: "steps" });
-const back = make("button", { type: "button" }, "\u2190 Back");
-const next = make("button", { type: "button" }, "Next step \u2192");
-buttons.append(back, next);
-controls.append(buttons);
 const last = data.steps.length - 1;
-const step = slider("step", {
+const { step, go, mark } = stepper({
   min: 0, max: last, value: data.step, show: t => `${t + 1} of ${last + 1}`,
 });
 const named = side => data.tokens[side].map((token, i) => `${i + 1}: ${token}`);
 const rows = { source: choice("source token", named("source")),
   target: choice("target position", named("target")) };
 for (const [side, row] of Object.entries(rows)) row.input.value = data.row[side];
-function go(by) {
-  step.input.value = step.value + by;
-  step.tell();
-  update();
-}
-back.addEventListener("click", () => go(-1));
-next.addEventListener("click", () => go(1));
-root.addEventListener("keydown", event => {
-  const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  // Sliders and menus use the arrow keys themselves.
-  if (!by || !event.target.matches("button") || event.altKey || event.ctrlKey || event.metaKey)
-    return;
-  event.preventDefault();
-  go(by);
-});
-
 const say = (x, y, text, more = {}) => make("text", { x, y, ...more }, text);
 const HALF = (data.levels.length - 1) / 2, SHADES = 12;
 const level = Object.fromEntries([...data.levels].map((letter, i) => [letter, (i - HALF) / HALF]));
@@ -157,8 +136,7 @@ function track(now) {
 function update() {
   const now = step.value, s = data.steps[now], chosen = rows[s.side].value;
   const token = data.tokens[s.side][chosen];
-  back.setAttribute("aria-disabled", now === 0);
-  next.setAttribute("aria-disabled", now === last);
+  mark();
   const title = make("p", { class: "title" }, make("b", {}, `${s.part}: ${s.name}`),
     make("span", {}, s.shape));
   const note = text => make("p", { class: "note", "aria-hidden": "true" }, text);

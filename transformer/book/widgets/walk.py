@@ -230,6 +230,7 @@ class TensorWalk(Explorer):
     """
 
     kind = "tensor-walk"
+    parts = ("stepper.js", "stepper.css")
     size = (6.9, 7.6)
 
     def __init__(

@@ -1,0 +1,34 @@
+"""The explorer of chapter 17 counts what sacreBLEU counts."""
+
+import pytest
+from sacrebleu.metrics import BLEU
+
+from tests.self_contained import self_contained
+from transformer.book.pictures.results.translation import REFERENCE, TRANSLATION, shared_ngrams
+from transformer.book.widgets.overlap import OverlapExplorer
+
+
+def explorer():
+    return OverlapExplorer(REFERENCE, {"ours": TRANSLATION, "</script>": REFERENCE[:-1]})
+
+
+def test_it_is_small_repeatable_and_loads_nothing():
+    self_contained(explorer, 60_000)
+
+
+@pytest.mark.parametrize("kept", [None, 9, 4])
+def test_its_score_is_that_of_sacrebleu(kept):
+    metric = BLEU(tokenize="none", smooth_method="none", force=True)
+    hypothesis = " ".join(TRANSLATION[:kept])
+    wanted = metric.corpus_score([hypothesis], [[" ".join(REFERENCE)]]).score
+    assert explorer().score("ours", kept) == pytest.approx(wanted)
+
+
+def test_short_texts_are_refused():
+    with pytest.raises(ValueError, match="4 tokens"):
+        OverlapExplorer(REFERENCE, {"short": ["Das", "Tier"]})
+
+
+def test_the_picture_counts_the_same_runs():
+    shown = shared_ngrams().drawn[0].svg()
+    assert [f">{n}<" in shown for n in ("12/13", "9/12", "6/11", "4/10")] == [True] * 4

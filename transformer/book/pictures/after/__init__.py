@@ -1,0 +1,1 @@
+"""Pictures of the chapters on what came after the paper."""

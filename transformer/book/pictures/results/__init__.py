@@ -1,0 +1,1 @@
+"""Pictures of the chapters that repeat the paper's results."""
