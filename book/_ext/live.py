@@ -50,11 +50,11 @@ CHAPTERS = {
         "Follow one vector of your own sentence through all layers",
         {"z": "stack"},
     ),
-    "notebooks/14_decoding": (
+    "notebooks/16_decoding": (
         "See the beam search on your own sentence",
         {"z": "output"},
     ),
-    "notebooks/20_heads_learned": (
+    "notebooks/21_heads_learned": (
         "Mute single heads in the translation of your own sentence",
         {"z": "layer", "a": "cross"},
     ),

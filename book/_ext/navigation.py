@@ -1,7 +1,7 @@
 """Sphinx extension: find the way, by number, by search, by the sidebar, and from a wrong address.
 
 Sphinx itself numbers titles, headings, the sidebar and the figures of a numbered table of contents.
-This adds an index entry, so that a search for "chapter 20" finds that chapter first. Parts of the
+This adds an index entry, so that a search for "chapter 21" finds that chapter first. Parts of the
 sidebar without numbers are folded, unless the page is in them. A page 404 offers the search.
 """
 

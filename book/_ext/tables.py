@@ -2,6 +2,7 @@
 
 Whether a table is too wide for a phone is estimated from its longest words, and each of its cells
 gets the name of its column. One that is too wide for a desktop is set smaller. page.css does both.
+Names of code may break at their dots and underscores, and before their capitals.
 """
 
 import html
@@ -20,6 +21,11 @@ HEAD = re.compile(r"<thead\b.*?</thead>", re.DOTALL)
 ROW = re.compile(r"<tr\b[^>]*>.*?</tr>", re.DOTALL)
 CELL = re.compile(r"<t([dh])\b([^>]*)>(.*?)</t\1>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
+_CODE = re.compile(r"<code\b.*?</code>", re.DOTALL)
+_TEXT = re.compile(r">[^<]+")
+#: Where a name breaks: after a dot or an underscore, and before a capital.
+_DOT = re.compile(r"(?<=[A-Za-z_)])\.(?=[A-Za-z_])")
+_PART = re.compile(r"(?<=[A-Za-z\d])_(?=[A-Za-z\d])|(?<=[a-z])(?=[A-Z])")
 
 
 def text_of(markup: str) -> str:
@@ -31,13 +37,13 @@ def with_labels(body: str) -> str:
     """Return a page's markup with classes on wide tables, and labels on their cells."""
 
     def table(match: re.Match[str]) -> str:
-        attributes, inside = match.groups()
+        attributes, inside = match[1], with_breaks(match[2])
         rows = [CELL.findall(row) for row in ROW.findall(inside)]
         head = HEAD.search(inside)
         names = [text_of(cell[2]) for cell in CELL.findall(head[0])] if head else []
         width = _width(rows)
         if not head or not any(names) or width <= PHONE:
-            return match[0]
+            return f"<table{attributes}>{inside}</table>"
         classes = "cards wide" if width > DESK else "cards"
         labelled = ROW.sub(lambda row: _labelled(row[0], names), inside[head.end() :])
         if 'class="' in attributes:
@@ -47,6 +53,21 @@ def with_labels(body: str) -> str:
         return f"<table{attributes}>{inside[: head.end()]}{labelled}</table>"
 
     return TABLE.sub(table, body)
+
+
+def with_breaks(inside: str) -> str:
+    """Return the markup of a table's inside with places where the names of code may break."""
+
+    def parts(code: re.Match[str]) -> str:
+        return _TEXT.sub(lambda text: _PART.sub(r"\g<0><wbr>", text[0]), code[0])
+
+    def cell(match: re.Match[str]) -> str:
+        if "math" in match[0]:  # whose letters MathJax reads
+            return match[0]
+        dotted = _TEXT.sub(lambda text: _DOT.sub(".<wbr>", text[0]), match[0])
+        return _CODE.sub(parts, dotted)
+
+    return CELL.sub(cell, inside)
 
 
 def _width(rows: list[list[tuple[str, str, str]]]) -> float:

@@ -88,7 +88,8 @@ def environment(place: Path, here: bool) -> Path:
         place: the folder.
         here: put the packages of the running environment on its path, all but this one.
     """
-    venv.create(place / "clean", with_pip=True)
+    # The borrowed packages have pip among them.
+    venv.create(place / "clean", with_pip=not here)
     if here:
         borrowed = place / "borrowed"
         borrowed.mkdir()

@@ -37,7 +37,10 @@ PAGES: Mapping[str, tuple[Callable[[], Mapping[str, str]], tuple[str, ...]]] = {
     ),
     "book/scale": (
         measured.scale,
-        (f"{_LAB}/speed/scale.*", f"{_LAB}/speed/half_residual.json", "transformer/recipes/*.py"),
+        (
+            *(f"{_LAB}/speed/{name}" for name in ("scale.*", "half_residual.json", "roofline.*")),
+            "transformer/recipes/*.py",
+        ),
     ),
     "book/speed": (measured.speed, (f"{_LAB}/speed/**/*.json",)),
     "book/use/train": (cards.texts, ("transformer/recipes/*.py",)),

@@ -4,8 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-# Modules of the lab whose names begin so are run, not imported.
-_SCRIPTS = ("record", "ship", "bench", "peers")
+# Modules of the lab whose names begin so are run, or serve one that is run.
+_SCRIPTS = ("record", "ship", "bench", "peer")
 
 _ENTRY = """## `{0}`
 

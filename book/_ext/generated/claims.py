@@ -13,7 +13,9 @@ import yaml
 
 from transformer.book.tables import Table
 
-VERDICTS = ("holds", "holds in part", "does not show at this scale", "wrong as printed")
+VERDICTS = (
+    "holds", "holds in part", "does not show at this scale", "undecided", "wrong as printed"
+)  # fmt: skip
 
 # In place of a verdict, of a statement about how the model is built: there is nothing to find out.
 DESIGN = "design"
@@ -77,7 +79,10 @@ def texts(root: Path) -> dict[str, str]:
     header = ["the paper claims", "verdict", "measured here", "where they differ", "chapter"]
     given = [claim["verdict"] for claim in claims]
     counts = [given.count(verdict) for verdict in VERDICTS]
-    said = "{} hold, {} hold in part, {} do not show at this scale, and {} are wrong as printed"
+    said = (
+        "{} hold, {} hold in part, {} do not show at this scale, {} are undecided, and {} are "
+        "wrong as printed"
+    )
     tables = {f"claims-{key}": Table(header, found).markdown() for key, found in lines.items()}
     return {
         "number": str(sum(counts)),

@@ -5,14 +5,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from generated import charts
 from transformer.book.tables import Table, significant
 from transformer.lab.recipe.choices import Effect, recorded_effects
+from transformer.lab.speed import roofline
 from transformer.lab.speed import scale as sizes
 from transformer.lab.speed.comparison import RECORD, STEP_TIME, Row, speed_table
 from transformer.lab.speed.step_time import KINDS, StepTime
 from transformer.lab.speed.throughput import MEASUREMENTS
 from transformer.lab.table_2.recorded import recorded_runs
 from transformer.lab.table_3.claims import paired_interval
+from transformer.recipes.cards import CARDS, SUSTAINED
 from transformer.recipes.estimate import duration, hardware_flops, size
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record
@@ -21,7 +24,7 @@ _EXPORT = RECORD.with_name("export.json")
 
 
 def alternatives() -> dict[str, str]:
-    """Say in a few words what each choice of chapter 21 changed, by its name."""
+    """Say in a few words what each choice of chapter 22 changed, by its name."""
     return {name: describe_effect(effect) for name, effect in recorded_effects().items()}
 
 
@@ -34,7 +37,7 @@ def describe_effect(effect: Effect) -> str:
         return f"{mean} {unit} ({low} to {high})"
 
     gains = f"{spread(effect.nats, 2, 'nats')}, {spread(effect.bleu, 1, 'BLEU')}"
-    return f"{gains}: [{effect.verdict}](../notebooks/21_left_out.ipynb)"
+    return f"{gains}: [{effect.verdict}](../notebooks/22_left_out.ipynb)"
 
 
 def scale() -> dict[str, str]:
@@ -87,6 +90,56 @@ def scale() -> dict[str, str]:
         "utilisation": f"{sizes.UTILISATION:.0%}",
         "sentence": str(sizes.SENTENCE),
         "paper-share": f"{sizes.planned_runs()[0].flops / hardware_flops(12):.0%}",
+    } | _roofline()
+
+
+_HOW = {"compiled": "by default", "compiled, half_residual": "with `half_residual`"}
+
+
+def _roofline() -> dict[str, str]:
+    """Estimate the time of training steps on a card from the counts of the record."""
+    record = read_record(roofline.RECORD)
+    card, best = CARDS[record["card"]], roofline.BEST_PRODUCTS
+    rows, shares = [], {}
+    for name, counts in record["presets"].items():
+        for variant, found in counts.items():
+            count = roofline.StepCount(**found)
+            seconds, share = count.seconds(card), count.utilisation(card)
+            shares[name, variant] = share * card.flops / best
+            rows.append(
+                [
+                    f"`{name}`, {variant}",
+                    f"{count.kernels:,.0f}",
+                    f"{count.product_flops / 1e12:.1f} TFLOP",
+                    size(count.other_bytes),
+                    size(count.peak_bytes),
+                    f"{1000 * seconds:.0f} ms",
+                    f"{share:.0%}",
+                    f"{shares[name, variant]:.0%}",
+                ]
+            )
+    head = ["Step", "Kernels", "Products", "Other kernels move", "Memory", "Time"]
+    head += [f"Of {rate / 1e12:.0f} TFLOP/s" for rate in (card.flops, best)]
+    aims = []
+    for name, aim in roofline.AIMS.items():
+        found = [
+            f"{'reached' if shares[name, variant] >= aim else 'missed'} {how}, "
+            f"{shares[name, variant]:.1%}"
+            for variant, how in _HOW.items()
+            if (name, variant) in shares
+        ]
+        aims += [f"{aim:.0%} with `{name}` ({'; '.join(found)})"] if found else []
+    products, copies = SUSTAINED
+    return {
+        "roofline": Table(head, rows).markdown(),
+        "roofline-aim": " and ".join(aims),
+        "roofline-card": f"{card.title}, whose matrix products run at {products:.0%} of the "
+        f"{card.flops / 1e12:.0f} TFLOP/s in its data sheet, and whose other kernels move data "
+        f"at {copies:.0%} of {card.bandwidth / 1e12:.2f} TB/s",
+        "roofline-device": record["environment"]["hardware"]["device"]
+        if record["kernels_ran"]
+        else "a stand-in for CUDA that runs no kernel",
+        "roofline-best": f"{best / 1e12:.0f} TFLOP/s",
     }
 
 
@@ -149,11 +202,62 @@ def speed(measurements: Path = MEASUREMENTS) -> dict[str, str]:
         for name, found in record["tables"].items()
     }
     return tables | {
+        "like-for-like": _like_for_like(record["tables"]),
+        "as-installed": _ratios(
+            record["tables"],
+            {f"{kind}, {layers}": f"train-{kind}" for kind, layers in _SIZES.items()},
+            "Speed of training, with everything that the package does for a CPU",
+        ),
+        "translation": _ratios(
+            record["tables"],
+            {
+                "Greedy, 64 at a time": "translate-64-1-1",
+                "Beam 4, 64 at a time": "translate-64-4-1",
+                "Greedy, one at a time": "translate-1-1-1",
+                "Beam 4, one at a time": "translate-1-4-1",
+            },
+            "Speed of translation with one thread",
+        ),
         "machine": _machine(record),
         "export": _export(export).markdown(),
         "step": f"{step_table(parts).markdown()}\n{_machine(steps)}",
         "gpu": _on_gpus(measurements),
     }
+
+
+_SIZES = {"tiny": "4 × 128", "small": "3 × 256", "base": "6 × 512"}
+_OURS, _ALIKE = "this package", "this package, MKL's products"
+_RATIO = "speed of this package / speed of the other"
+
+
+def _like_for_like(tables: Mapping[str, Any]) -> str:
+    """Chart the ratio to each peer where both use the same matrix products and allocator."""
+    parts = {}
+    for kind, layers in _SIZES.items():
+        tuned = f"train-{kind}-allocator" in tables
+        found = tables[f"train-{kind}-allocator" if tuned else f"train-{kind}"]
+        speeds = {row["name"]: row["median"] for row in found["rows"]}
+        parts[f"{kind}, {layers}" + " (untuned)" * (not tuned)] = [
+            charts.Row(name, speeds[_ALIKE] / speed)
+            for name, speed in speeds.items()
+            if name not in (_OURS, _ALIKE)
+        ]
+    return charts.chart(
+        parts, _RATIO, "Speed of training on equal terms, beside three libraries", reference=1
+    )
+
+
+def _ratios(tables: Mapping[str, Any], names: Mapping[str, str], alt: str) -> str:
+    """Chart the ratio to each peer in some tables, with its range over the rounds."""
+    parts = {
+        heading: [
+            charts.Row(row["name"], row["ratio"], row["least"], row["most"])
+            for row in tables[name]["rows"]
+            if row["name"] not in (_OURS, _ALIKE)
+        ]
+        for heading, name in names.items()
+    }
+    return charts.chart(parts, _RATIO, alt, reference=1, log=True)
 
 
 def step_table(steps: Mapping[str, StepTime]) -> Table:

@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
+from generated import charts
 from transformer.book.tables import Table, significant
 from transformer.data.corpora.catalogue import corpus_catalogue
-from transformer.lab.table_2 import published, summary, verdicts
+from transformer.lab.table_2 import peer, published, summary, verdicts
 from transformer.lab.table_2.recorded import recorded_runs
 from transformer.lab.table_2.summary import Group, metric_title
 from transformer.model.config import TransformerConfig
@@ -16,6 +17,7 @@ from transformer.published import REPOSITORY
 from transformer.recipes.architectures import architecture, build_model
 from transformer.recipes.estimate import hardware_flops, training_flops
 from transformer.recipes.presets import PRESETS, Preset
+from transformer.recipes.record import read_record
 
 Record = dict[str, Any]
 
@@ -48,12 +50,73 @@ def texts(
         row for row in published.PUBLISHED if id(row) not in beside and row.source != "Table 2"
     ]
     return {
+        "rivals": _rivals(groups),
+        "peer": _peer(),
+        "beside-published": _beside_published(groups),
         "runs": "\n".join(_section(corpus, sections[corpus]) for corpus in sorted(sections)),
         "table-2": _table_2(published.PUBLISHED),
         "published": _published(alone),
         "conversions": _conversions(published.CONVERSIONS),
         "not-run": _not_run(groups, presets),
     }
+
+
+def _rivals(groups: list[Group]) -> str:
+    """Chart the Transformer's score minus each rival's, with paired intervals."""
+    parts: dict[str, list[charts.Row]] = {}
+    for rival, test_set, metric, gap in verdicts.all_differences(groups):
+        row = charts.Row(f"{test_set}, {rival}", gap.mean, gap.low, gap.high)
+        parts.setdefault(metric, []).append(row)
+    if not parts:
+        return "No two architectures have been trained on equal terms yet.\n"
+    alt = "Differences between the Transformer and its rivals, with paired intervals"
+    ordered = {title: sorted(rows, key=lambda row: row.name) for title, rows in parts.items()}
+    return charts.chart(ordered, "difference in points, 95 % interval", alt, reference=0)
+
+
+def _peer() -> str:
+    """Tabulate the training beside MarianMTModel: losses without dropout, BLEU with it."""
+    record = read_record(peer.RECORD)
+    exact, runs = record["exact"], record["runs"]
+    ours, theirs = (exact[kind] for kind in (peer.OURS, peer.MARIAN))
+    apart = max(abs(a / b - 1) for a, b in zip(ours, theirs, strict=True))
+    training = record["preset"]["training"]
+    rows = [
+        (f"seed {seed}", *(f"{runs[f'{kind}, seed {seed}']['bleu']:.2f}" for kind in exact))
+        for seed in peer.SEEDS
+    ]
+    mean, low, high = (record["difference"][name] for name in ("mean", "low", "high"))
+    return (
+        f"Without dropout, the losses of the first {len(ours)} steps, from {ours[0]:.2f} down to "
+        f"{ours[-1]:.2f}, differ by at most {100 * apart:.2g} %. With dropout, the two draw "
+        f"different random numbers. BLEU on the test split of Tatoeba, with greedy search, after "
+        f"{training['max_steps']} steps of up to {training['batch_tokens']:,} tokens:\n\n"
+        f"{Table(['', *exact], rows).markdown()}\n"
+        f"Ours minus theirs: {mean:+.1f} ({low:+.1f} to {high:+.1f}, 95 % of a bootstrap over the "
+        f"sentences, paired by seed). `{record['command']}` repeats it.\n"
+    )
+
+
+def _beside_published(groups: list[Group]) -> str:
+    """Chart our scores and the published ones that were counted in the same way."""
+    parts: dict[str, list[charts.Row]] = {}
+    for score in summary.fitting_published(groups):
+        where = score.test_set, score.metric
+        rows = parts.setdefault(f"{score.test_set}, {_short(score.metric)}", [])
+        if not rows:
+            for group in groups:
+                if ours := group.scores().get(where):
+                    ends = (ours.low, ours.high) if len(ours.values) > 1 else (None, None)
+                    rows.append(charts.Row(group.name, ours.mean, *ends, colour="vermilion"))
+        rows.append(charts.Row(score.system, score.score, hollow=True))
+    if not parts:
+        return "No published score was counted in the same way as one of ours.\n"
+    ordered = {title: sorted(parts[title], key=lambda row: row.value) for title in sorted(parts)}
+    return charts.chart(ordered, "BLEU", "Scores of this book's runs beside published scores")
+
+
+def _short(metric: str) -> str:
+    return metric_title(metric).partition(" on ")[0].partition(",")[0]
 
 
 def _section(corpus: str, groups: list[Group]) -> str:
@@ -94,18 +157,12 @@ def _scores(metric: str, groups: list[Group]) -> str:
 
 
 def _verdicts(groups: list[Group]) -> str:
-    """Compare our runs with published models of the same kind, and with each other."""
+    """Compare our runs with published models of the same kind."""
     found = [
         f"{score.test_set}, {metric_title(score.metric)}. {verdicts.versus_published(group, score)}"
         for group in groups
         for score in summary.fitting_published([group])
         if score.architecture == group.architecture
-    ]
-    found += [
-        f"{name}, {metric_title(metric)}. {sentence}"
-        for one, other in verdicts.rivals(groups)
-        for name, metric in one.scores()
-        if (sentence := verdicts.versus_group(one, other, (name, metric)))
     ]
     if not found:
         return "We know of no published score on these sentences in one of these metrics.\n"

@@ -22,7 +22,9 @@
     }
     link.href = `${form.action}#${state}`;
     state.set("run", 1);
-    frame.src = `${form.action}?embed#${state}`; // once the page is there, only the part after # changes
+    // Once the page is there, only the part after # changes, and it is not loaded again. Sphinx's
+    // script of the page writes its address anew, with this "=".
+    frame.src = `${form.action}?embed=#${state}`;
   }
 
   function tellTheme() {

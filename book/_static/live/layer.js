@@ -199,7 +199,7 @@
       sources(
         code("model/attention", "MultiHeadAttention"),
         chapter(5),
-        state.a === "decoder" ? chapter(6) : chapter(20),
+        state.a === "decoder" ? chapter(6) : chapter(21),
       ),
     );
   }

@@ -130,7 +130,7 @@
         code("model/transformer", "Transformer.logits"),
         code("inference/decoding", "beam_search"),
         chapter(10),
-        chapter(14),
+        chapter(16),
       ),
     );
     return { view, inspector };

@@ -47,7 +47,7 @@ const LiveTour = {
         "ahead: see the diagonal. No head of this small model sends “it” mainly to “animal”, " +
         "as the well-known picture of a larger model does.",
       task: "Move over the row of “it” and compare the heads.",
-      chapters: [2, 20],
+      chapters: [2, 21],
     },
     {
       state: { z: "head", a: "encoder", l: 0, h: 2, t: 8, k: 9 },
@@ -93,7 +93,7 @@ const LiveTour = {
         "Cross-attention joins the two halves. While the model writes “müde”, this head " +
         "gives “tired” nearly all its weight, across a different word order.",
       task: "Walk through the German tokens with the arrow keys and follow the arcs.",
-      chapters: [20],
+      chapters: [21],
     },
     {
       state: { z: "stack", k: 11, t: 11 },
@@ -113,7 +113,7 @@ const LiveTour = {
         "follows four beginnings at a time and may find a better sentence than the first " +
         "choice at every step.",
       task: "Move the temperature, and follow the strong line through the tree.",
-      chapters: [14],
+      chapters: [16],
     },
   ],
 };
