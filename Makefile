@@ -19,6 +19,9 @@ SOURCES := $(shell find book/. notebooks/. transformer/. \
 # would silence the figures of the notebooks.
 export OMP_NUM_THREADS ?= 1
 unexport MPLBACKEND
+# Some container images set it. Without compiled files, each process that the tests start compiles the
+# package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help book test unit notebooks verify smoke check browser pdf lint links bench gpu table3 address \
 	release clean
@@ -66,8 +69,11 @@ book: $(BUILT)
 	@echo "The book is at _build/html/index.html. Open it in a browser:"
 	@echo "  file://$(CURDIR)/_build/html/index.html"
 
-# The unit tests come last, so that their summary closes the log.
-test: lint check browser verify smoke unit
+# The build takes one core, so lint and smoke have the other. The unit tests come last, so that their
+# summary closes the log.
+test: $(INSTALLED)
+	@$(MAKE) --no-print-directory -j2 check lint smoke
+	@$(MAKE) --no-print-directory browser verify unit
 
 unit: $(INSTALLED)
 	$(PY) -m pytest -q -n $(WORKERS) tests
@@ -89,7 +95,7 @@ browser: $(BUILT)
 		command -v google-chrome >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 && \
 		  apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 		{ echo "The pages are tested in Chromium. Install it: apt install chromium"; exit 1; }
-	BOOK_HTML=_build/html $(PY) -m pytest -q -n $(WORKERS) tests/browser
+	BOOK_HTML=_build/html $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup tests/browser
 
 pdf: $(BUILT)
 	$(PY) -m book.make pdf _build/html _build/book.pdf

@@ -21,17 +21,33 @@ from transformer.book import (
     SoftmaxExplorer,
     TensorWalk,
 )
+from transformer.book.widgets.masks import PATTERNS, ReachExplorer
+from transformer.book.widgets.memory import MemoryExplorer
+from transformer.book.widgets.text import BatchPacker, MergeStepper
+from transformer.book.widgets.training import ScheduleExplorer, TargetExplorer
 from transformer.book.widgets.walk import record_walk
+from transformer.data.corpora.treebank import read_trees
+from transformer.lab.beyond import study
+from transformer.lab.beyond.patch_explorer import PatchExplorer
+from transformer.lab.beyond.tasks import load_task
 from transformer.lab.layers.depth import KINDS
 from transformer.lab.layers.depth import RECORD as DEPTH
 from transformer.lab.layers.depth_explorer import DepthExplorer
+from transformer.lab.parsing.linearised_trees import to_brackets
+from transformer.lab.parsing.tree_explorer import TreeExplorer
+from transformer.lab.recipe.merges import count_words, learn_merges, split_words
 from transformer.lab.search.explorer import BeamExplorer
 from transformer.lab.search.steps import record_search
+from transformer.lab.table_2.learning_explorer import LearningExplorer
 from transformer.model.positional import sinusoidal_table
 from transformer.recipes.record import read_record
+from transformer.training.schedule import learning_rate
 
-NAMES = ("compass", "softmax", "positions", "beam", "masks", "passes", "walk", "depth",
-         "fold", "next")  # fmt: skip
+# One worker makes the explorers for all of these tests.
+pytestmark = pytest.mark.xdist_group("explorers")
+NAMES = ("compass", "softmax", "positions", "beam", "masks", "passes", "walk", "depth", "patches",
+         "fold", "next", "learning", "target", "schedule", "trees", "merges",
+         "packer", "memory", "reach")  # fmt: skip
 WORDS = ["<bos>", "die", "Katze", "trank", "Milch", "und", "schlief", "ein", "<eos>"]
 PENALTIES = [(0.0, "gnmt"), (0.6, "gnmt")]
 
@@ -48,13 +64,26 @@ def explorers():
         searches[text] = record_search(translator.model, source, 4, PENALTIES)
     steps = record_walk(translator.model, source, torch.tensor([[tokenizer.bos_id, 5, 6, 7]]))
     tokens = tokenizer.tokens(list(range(tokenizer.vocab_size)))
+    (gold,) = read_trees("(S (NP (DT the) (NN cat)) (VP (VB sleeps)))")
     weather = {"north": [2, 30], "east": [10, 10], "south": [20, 40], "west": [12, 80]}
+    spelling = count_words(["Das Tier war zu müde.", "The animal was too tired."] * 3)
     return {
+        "merges": MergeStepper(
+            spelling,
+            learn_merges(spelling, 20),
+            [split_words("The animal was tired."), split_words("too wild 🙂")],
+            counted=12,
+            leaps=[20],
+            shown=3,
+        ),
+        "packer": BatchPacker(np.random.default_rng(0).integers(2, 31, size=150)),
         "compass": CompassExplorer(weather, [("°C", 1), ("% rain", 0)]),
         "softmax": SoftmaxExplorer(*vectors),
         "positions": PositionExplorer(),
         "beam": BeamExplorer(searches, tokenizer),
         "masks": MaskBuilder(WORDS),
+        "memory": MemoryExplorer(6, 512, 2048, 8, 18_914_304),
+        "reach": ReachExplorer(WORDS, query=4),
         "fold": FoldExplorer(
             np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
             [0, 1, 1, 0],
@@ -65,6 +94,28 @@ def explorers():
             tokens[:40],
             ["", *(" ".join(WORDS[1 : n + 1]) for n in range(1, 5))],
             step=1,
+        ),
+        "target": TargetExplorer(
+            torch.randn(5, 40, generator=generator) * 3, torch.arange(5), tokens[:40], step=1
+        ),
+        "schedule": ScheduleExplorer(),
+        "patches": PatchExplorer(
+            study.encoder(load_task("digits")), torch.rand(2, 8, 8, generator=generator), [3, 5]
+        ),
+        "trees": TreeExplorer(
+            [
+                ("right", gold, to_brackets(gold)),
+                ("a miscount", gold, ["(S", "(NP", "XX", ")NP", ")S"]),
+            ],
+            step=2,
+        ),
+        "learning": LearningExplorer(
+            ["The cat sleeps.", "It is late."],
+            [
+                dict(step=250 * i, translations=[text, "Es ist spät."[: 4 * i]])
+                for i, text in enumerate(("die " * 40, "Die Katze", "Die Katze schläft."))
+            ],
+            {250: 3.2},
         ),
         "depth": DepthExplorer(depth["found"]["fused"], depth["tokens"]),
         "walk": TensorWalk(steps, [tokens[i] for i in source[0]], WORDS[:4], tokens, 2, 1),
@@ -127,28 +178,34 @@ def select(page, label, value):
 # --- what holds for each --------------------------------------------------------------------
 
 
+# Words outside of the figure, and controls that are too small for a finger.
+MISPLACED = """() => {
+    const box = document.querySelector(".explorer").getBoundingClientRect();
+    const all = selector => [...document.querySelectorAll(".explorer " + selector)]
+        .map(element => [element, element.getBoundingClientRect()]);
+    return [
+        all("svg text").filter(([_, r]) => r.left < box.left || r.right > box.right),
+        all(":is(input, select, button)").filter(([_, r]) => Math.min(r.width, r.height) < 24),
+    ].map(list => list.map(([element]) => element.outerHTML));
+}"""
+EVERYTHING = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+COLOURS = ["color-contrast", "link-in-text-block"]
+
+
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_it_is_accessible_and_fits(opened, name, theme, width):
-    page = opened(name, width, theme)
-    assert root(page).get_attribute("data-theme") == theme
-    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-    found = Axe().run(page, options={"runOnly": tags}).response["violations"]
-    assert not found, json.dumps([(rule["id"], rule["nodes"][0]["html"]) for rule in found])
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    outside, small = page.evaluate(
-        """() => {
-        const box = document.querySelector(".explorer").getBoundingClientRect();
-        const all = selector => [...document.querySelectorAll(".explorer " + selector)]
-            .map(element => [element, element.getBoundingClientRect()]);
-        return [
-            all("svg text").filter(([_, r]) => r.left < box.left || r.right > box.right),
-            all(":is(input, select, button)").filter(([_, r]) => Math.min(r.width, r.height) < 24),
-        ].map(list => list.map(([element]) => element.outerHTML));
-    }"""
-    )
-    assert not outside and not small
+@pytest.mark.parametrize("width, themes", [(390, ("dark", "light")), (1280, ("light", "dark"))])
+def test_it_is_accessible_and_fits(opened, name, width, themes):
+    """In the theme that it is opened in, and in the other one after the reader's system changes."""
+    page = opened(name, width, themes[0])
+    for theme in themes:
+        page.emulate_media(color_scheme=theme)
+        page.locator(f".explorer[data-theme={theme}]").wait_for()
+        rules = EVERYTHING if theme == themes[0] else COLOURS
+        found = Axe().run(page, options={"runOnly": rules}).response["violations"]
+        assert not found, json.dumps([(rule["id"], rule["nodes"][0]["html"]) for rule in found])
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        outside, small = page.evaluate(MISPLACED)
+        assert not outside and not small
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -179,27 +236,68 @@ def test_arrow_keys_move_each_slider_and_the_words_follow(opened, name):
         assert before[0] != after[0] and before[1] != after[1]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("width", [390, 1280])
-def test_its_height_stays_while_a_slider_moves(opened, name, width):
-    page = opened(name, width)
-    page.wait_for_function("() => document.querySelector('.explorer').style.minHeight")
-    heights = page.evaluate(
-        """() => {
-        const root = document.querySelector(".explorer");
-        const found = new Set([Math.round(root.getBoundingClientRect().height)]);
-        for (const input of root.querySelectorAll("input[type=range]")) {
-            const before = input.value;
-            for (const value of [input.min, input.max, before]) {
-                input.value = value;
-                input.dispatchEvent(new Event("input", { bubbles: true }));
-                found.add(Math.round(root.getBoundingClientRect().height));
-            }
+# Heights of the figure at first and while each slider goes to its ends and back, each in a frame of
+# its own, and the free room below its last part at first.
+HEIGHTS = """async () => {
+    const root = document.querySelector(".explorer");
+    const frame = () => new Promise(requestAnimationFrame);
+    const height = () => Math.round(root.getBoundingClientRect().height);
+    await frame();
+    const inside = parseFloat(getComputedStyle(root).paddingBottom) + 1;
+    const ends = Math.max(...[...root.children].map(part => part.getBoundingClientRect().bottom));
+    const room = root.getBoundingClientRect().bottom - inside - ends;
+    const found = [height()];
+    for (const input of root.querySelectorAll("input[type=range]")) {
+        const before = input.value;
+        for (const value of [input.min, input.max, before]) {
+            input.value = value;
+            input.dispatchEvent(new Event("input", { bubbles: true }));
+            await frame();
+            await frame();
+            found.push(height());
         }
-        return [...found];
-    }"""
-    )
-    assert len(heights) == 1, heights
+    }
+    return [found, room];
+}"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_height_stays_while_a_slider_moves(opened, name):
+    page = opened(name)
+    page.wait_for_function("() => document.querySelector('.explorer').style.minHeight")
+    heights, _ = page.evaluate(HEIGHTS)
+    assert len(set(heights)) == 1, heights
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_on_a_phone_it_has_no_empty_room_and_never_shrinks_under_a_slider(opened, name):
+    heights, room = opened(name, 390).evaluate(HEIGHTS)
+    assert abs(room) <= 1 and heights == sorted(heights), (room, heights)
+
+
+def test_on_a_phone_a_moment_without_width_leaves_no_room(opened):
+    """A screenshot of a long figure, or a page that is folded, makes it narrow for a moment."""
+    page = opened("passes", 390)
+    slide(page, "decoder passes", 1)
+    before = root(page).bounding_box()["height"]
+    for width in (1, 390):
+        page.set_viewport_size(dict(width=width, height=900))
+        page.wait_for_function("width => innerWidth === width", arg=width)
+        page.wait_for_timeout(200)
+    assert root(page).bounding_box()["height"] == pytest.approx(before, abs=1)
+
+
+def test_on_a_phone_another_sentence_gives_the_room_back(opened, explorers):
+    page = opened("beam", 390)
+    frames = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    page.evaluate(frames)
+    first = root(page).bounding_box()["height"]
+    slide(page, "step", len(explorers["beam"].searches["Tom warned you."].steps))
+    page.evaluate(frames)
+    last = root(page).bounding_box()["height"]
+    select(page, "sentence", 1)
+    page.evaluate(frames)
+    assert first < last > root(page).bounding_box()["height"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -419,3 +517,157 @@ def test_passes_fill_the_rows_and_play_is_for_readers_who_want_motion(opened):
     page.get_by_role("button", name="Play").click()
     page.wait_for_function("() => document.querySelector('.explorer').dataset.passes === '1'")
     page.get_by_role("button", name="Pause").click()
+
+
+@pytest.mark.parametrize("name, slider", [("passes", "decoder passes"), ("merges", "merges")])
+def test_play_ends_when_a_reader_takes_over_or_wants_no_motion(opened, name, slider):
+    page = opened(name)
+    page.emulate_media(reduced_motion="no-preference")
+    play, pause = (page.get_by_role("button", name=text) for text in ("Play", "Pause"))
+    slide(page, slider, page.get_by_role("slider", name=slider).get_attribute("max"))
+    for take_over in (
+        pause.click,
+        lambda: page.keyboard.press("ArrowLeft"),
+        page.get_by_role("button", name="Next").click,
+        lambda: page.get_by_role("slider", name=slider).dispatch_event("pointerdown"),
+        lambda: page.get_by_role("slider", name=slider).press("ArrowRight"),
+    ):
+        play.click()
+        assert pause.is_visible()
+        take_over()
+        assert play.is_visible() and not pause.count()
+    play.click()
+    page.emulate_media(reduced_motion="reduce")
+    play.or_(pause).wait_for(state="detached")
+
+
+def test_a_new_word_moves_to_the_next_input_after_one_more_pass(opened):
+    page, moving = opened("passes"), "() => document.getAnimations().length"
+    following = page.get_by_role("button", name="Next pass")
+    following.click()
+    assert page.evaluate(moving) == 0  # these visits want no motion
+    page.emulate_media(reduced_motion="no-preference")
+    following.click()
+    assert page.evaluate(moving) == 1
+    slide(page, "marked position", 1)  # draws the same pass again
+    assert page.evaluate(moving) == 0
+    slide(page, "decoder passes", 5)
+    assert page.evaluate(moving) == 0
+
+
+@pytest.mark.parametrize(("step", "epsilon"), [(0, 0), (2, 0.1), (4, 0.4)])
+def test_loss_and_floor_of_the_target_are_the_packages(opened, explorers, step, epsilon):
+    page, explorer = opened("target"), explorers["target"]
+    slide(page, "position", step)
+    slide(page, "smoothing", epsilon)
+    assert numbers(page, "loss") == pytest.approx(explorer.loss(step, epsilon), abs=1e-3)
+    assert numbers(page, "least") == pytest.approx(explorer.floor(epsilon), abs=1e-3)
+
+
+def test_the_schedule_is_eq_3(opened):
+    page = opened("schedule")
+    assert numbers(page, "peak") == pytest.approx(learning_rate(4000, 512))
+    slide(page, "warm-up", 3)
+    slide(page, "factor", 3)
+    assert numbers(page, "peak") == pytest.approx(learning_rate(1000, 512, 1000, 2.0))
+    page.get_by_role("checkbox", name="count batches").check()
+    assert numbers(page, "end") == pytest.approx(learning_rate(1_000_000, 512, 1000, 2.0))
+
+
+def test_the_words_and_the_share_follow_the_step(opened, explorers):
+    page, shares = opened("learning"), explorers["learning"].payload()["shares"]
+    for place, kept in enumerate((["die"], ["Die", "Katze", "Es"], 6)):
+        slide(page, "training step", place)
+        found = page.locator(".explorer .kept").all_inner_texts()
+        assert found == kept or len(found) == kept
+        assert float(root(page).get_attribute("data-share")) == shares[place]
+    assert "BLEU on validation sentences at step 250: 3.2" in said(page)
+    slide(page, "training step", 0)
+    assert "BLEU" not in said(page)
+    assert "and 28 more" in page.locator(".explorer dd").first.inner_text()
+
+
+def test_the_brackets_become_the_tree_of_the_repairs(opened):
+    page = opened("trees")
+    assert "takes the next word" not in said(page) and "opens a phrase" in said(page)
+    select(page, "sentence", 1)
+    slide(page, "step", 6)
+    assert "Faults: too few words" in said(page)
+    assert "1 phrase is right, of 3 in the right tree and 2 here: F1 40 %" in said(page)
+    assert root(page).get_attribute("data-phrases") == "S:the cat sleeps|NP:the"
+
+
+# --- merges and batches -----------------------------------------------------------------------
+
+
+def test_the_merges_step_by_button_key_and_slider(opened, explorers):
+    page, stepper = opened("merges"), explorers["merges"]
+    assert root(page).get_attribute("data-merges") == "3"
+    page.get_by_role("button", name="Next merge").click()
+    page.keyboard.press("ArrowRight")
+    assert root(page).get_attribute("data-merges") == "5"
+    page.get_by_role("button", name="Back").click()
+    for place, stop in enumerate(stepper.stops):
+        slide(page, "merges", place)
+        assert root(page).get_attribute("data-merges") == str(stop)
+        shown = root(page).get_attribute("data-pieces").split("\n")
+        for line, pieces in zip(shown, stepper.pieces[place], strict=True):
+            text = [piece.decode(errors="replace").replace(" ", "▁") for piece in pieces]
+            assert line.split("|") == text
+        if place < 12:
+            (_, count), *_ = stepper.most_frequent[place]
+            assert f"{count} times" in said(page)
+
+
+def test_batches_are_packed_as_the_package_packs_them(opened, explorers):
+    page, packer = opened("packer"), explorers["packer"]
+    for place, width in enumerate(packer.ORDERS.values()):
+        select(page, "order of the sentences", place)
+        for budget in (64, 256, 512):
+            slide(page, "budget of a batch", budget)
+            assert numbers(page, "batches")[0] == len(packer.plan(width, budget))
+            wanted = packer.padding(width, budget)
+            assert numbers(page, "padding")[0] == pytest.approx(wanted, abs=1e-5)
+            assert f"{round(100 * wanted)} % padding" in said(page)
+
+
+# --- memory and reach ----------------------------------------------------------------------
+
+
+def test_memory_is_that_of_the_package(opened, explorers):
+    page = opened("memory")
+    sliders, ticks = page.locator("input[type=range]"), page.locator("input[type=checkbox]")
+    for powers, switches in (((9, 0, 0), ()), ((12, 3, 2), (0,)), ((12, 3, 4), (1, 2))):
+        for i, power in enumerate(powers):
+            sliders.nth(i).fill(str(power))
+        for i in range(3):
+            ticks.nth(i).set_checked(i in switches)
+        length, many, parts = (2**power for power in powers)
+        fused, again, half = (i in switches for i in range(3))
+        pieces = explorers["memory"].pieces(length, many, min(parts, many), fused, again, half)
+        assert float(root(page).get_attribute("data-bytes")) == sum(pieces.values())
+
+
+@pytest.mark.parametrize("number, pattern", [*enumerate(PATTERNS)])
+def test_hops_are_those_of_the_package(opened, explorers, number, pattern):
+    page, shown = opened("reach"), explorers["reach"]
+    page.locator("select").select_option(str(number))
+    for width, layers, causal in ((3, 1, False), (5, 3, False), (3, 4, True)):
+        for i, value in enumerate((width, layers)):
+            page.locator("input[type=range]").nth(i).fill(str(value))
+        page.locator("input[type=checkbox]").set_checked(causal)
+        mask = shown.mask(pattern, width, causal)
+        expected = " ".join(str(hop) for hop in shown.hops(mask, layers).flatten().tolist())
+        assert root(page).get_attribute("data-hops") == expected
+        assert f"{int(mask.sum())} of 81 scores" in said(page)
+
+
+def test_patch_weights_are_the_models_and_a_tap_chooses_the_patch(opened, explorers):
+    page, weights = opened("patches"), explorers["patches"].weights
+    select(page, "digit", 1)
+    select(page, "head", 6)
+    slide(page, "patch", 9)
+    assert numbers(page, "weights") == pytest.approx(weights[1, 1, 2, 9], abs=0.006)
+    page.locator(".explorer svg rect[fill=transparent]").nth(2).click()
+    assert page.get_by_role("slider", name="patch").input_value() == "2"
+    assert numbers(page, "weights") == pytest.approx(weights[1, 1, 2, 2], abs=0.006)

@@ -26,7 +26,7 @@ def start(request, html, address):
 def done(page):
     """Wait until the sentence is translated and every number is there."""
     page.wait_for_function(
-        "document.querySelector('.live-time').textContent.includes(' ms')", timeout=WAIT
+        "document.querySelector('.live-time')?.textContent.includes(' ms')", timeout=WAIT
     )
     page.wait_for_function("!document.querySelector('.live-waiting')", timeout=WAIT)
 
@@ -38,7 +38,7 @@ def german(page):
 def translated(page, text):
     """Wait until the German is this."""
     page.wait_for_function(
-        "text => document.querySelector('.live-german').textContent === text",
+        "text => document.querySelector('.live-german')?.textContent === text",
         arg=text,
         timeout=WAIT,
     )
@@ -283,7 +283,7 @@ def test_a_chapter_shows_the_view_of_its_subject(visit, start, width):
     """In a frame as high as the view, in the theme of the chapter; the address stays."""
     found = visit(width)
     page = found.page
-    found.open(f"{start}notebooks/20_heads_learned.html")
+    found.open(f"{start}notebooks/21_heads_learned.html")
     box = page.locator(".live-hero")
     assert not any("weights-" in url for url in found.requests)
     box.get_by_role("button", name="Translate").click()
@@ -304,16 +304,17 @@ def test_a_chapter_shows_the_view_of_its_subject(visit, start, width):
     box.locator("input").fill("Where is the train station?")
     page.keyboard.press("Enter")
     translated(frame, "Wo ist der Bahnhof?")
+    assert sum("live.html" in url for url in found.requests) == 1  # the model stays in the frame
     assert "Where" in box.get_by_role("link").get_attribute("href")
-    assert page.url.endswith("20_heads_learned.html")
+    assert page.url.endswith("21_heads_learned.html")
     assert found.errors == []
 
 
 def test_the_boxes_of_all_chapters_lead_to_views_that_exist(visit, address, html):
     pages = [p for p in (html / "notebooks").glob("*.html") if "live-hero" in p.read_text()]
     assert pages
+    found = visit()
     for each in pages:
-        found = visit()
         found.open(f"{address}notebooks/{each.name}")
         state = found.page.locator(".live-hero").get_attribute("data-state")
         found.open(f"{address}{PAGE}?embed#{state}&s=Hello.&run=1")
@@ -322,5 +323,4 @@ def test_the_boxes_of_all_chapters_lead_to_views_that_exist(visit, address, html
         # The page keeps what it knows of a state in its address.
         kept = parse_qs(urlparse(found.page.url).fragment)
         assert kept.items() >= parse_qs(state).items()
-        found.page.close()
         assert found.errors == []

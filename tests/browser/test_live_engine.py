@@ -18,13 +18,17 @@ from transformer.inference.decoding import beam_search, greedy_search
 from transformer.inference.translator import encode_sentence
 from transformer.model.files import checksum
 
+# One worker reads the weights for all of these tests.
+pytestmark = pytest.mark.xdist_group("live engine")
 SENTENCES = [
     "The animal didn't cross the street because it was too tired.",
     "Where is the train station?",
     "I have never seen such a beautiful garden.",
 ]
-# Shares of outputs that have to be the package's own. The rest are near ties.
-GREEDY, BEAM = 0.95, 0.93
+# How many sentences are translated, and how many outputs have to be the package's own at least. The
+# rest are near ties: 38 and 15 were the same when this was written. The live page quotes 194 of the
+# 200 sentences that these are the first of, by greedy search, which took a minute.
+GREEDY, BEAM = (40, 37), (15, 14)
 
 # The values of a trace that belong to one name of the package, flat and with their shape.
 TRACE = """([source, target, broken]) => {
@@ -128,7 +132,7 @@ def encoded(tokenizer, text):
 def held_out(corpus, tokenizer, count):
     """Source ids of sentences that the model was not trained on."""
     texts = list(dict.fromkeys(corpus.source))
-    chosen = random.Random(0).sample(texts, count)
+    chosen = random.Random(0).sample(texts, 200)[:count]
     return [encoded(tokenizer, text) for text in chosen]
 
 
@@ -264,31 +268,33 @@ def test_decoding_with_a_cache_is_decoding_without(engine, rounded, tokenizer):
 
 
 def test_greedy_search_on_held_out_sentences(engine, rounded, shipped, tokenizer, corpus):
-    sources = held_out(corpus, tokenizer, 200)
+    count, floor = GREEDY
+    sources = held_out(corpus, tokenizer, count)
     found = without_eos(engine.evaluate(GREEDY_SEARCH, [sources, {}]))
     expected = searched(shipped, sources, greedy_search)
     same = sum(map(list.__eq__, found, expected))
-    print(f"greedy: {same} of {len(sources)} as the package")
-    assert same >= GREEDY * len(sources)
+    print(f"greedy: {same} of {count} as the package")
+    assert same >= floor
     # With the same weights only rounding is left.
-    assert sum(map(list.__eq__, found, searched(rounded, sources, greedy_search))) >= 199
+    assert sum(map(list.__eq__, found, searched(rounded, sources, greedy_search))) >= count - 1
 
 
 def test_beam_search_on_held_out_sentences(engine, rounded, shipped, tokenizer, corpus):
-    sources = held_out(corpus, tokenizer, 100)
+    count, floor = BEAM
+    sources = held_out(corpus, tokenizer, count)
     found = engine.evaluate(BEAM_SEARCH, sources)
     best = [hypotheses[0]["tokens"] for hypotheses in found]
     expected = searched(shipped, sources, beam_search)
     same = sum(map(list.__eq__, best, expected))
-    print(f"beam: {same} of {len(sources)} as the package")
-    assert same >= BEAM * len(sources)
+    print(f"beam: {same} of {count} as the package")
+    assert same >= floor
     padded = torch.nn.utils.rnn.pad_sequence([torch.tensor(each) for each in sources], True)
     equal = 0
     for ours, theirs in zip(found, beam_search(rounded, padded), strict=True):
         equal += ours[0]["tokens"] == theirs.tokens
         if ours[0]["tokens"] == theirs.tokens:
             assert ours[0]["score"] == pytest.approx(theirs.score, abs=1e-3)
-    assert equal >= 99
+    assert equal >= count - 1
 
 
 def awkward_texts(corpus):

@@ -9,6 +9,8 @@ from pypdf import PdfReader
 
 from transformer.published import PAGES
 
+# One worker prints the file for all of these tests.
+pytestmark = pytest.mark.xdist_group("pdf")
 ONLY = ["book/intro", "notebooks/02_attention"]
 
 

@@ -1,17 +1,15 @@
 """A model card says what a user must know, in a form that the Hub reads."""
 
-from pathlib import Path
-
 import pytest
 from huggingface_hub import ModelCard
 
-import transformer
 from transformer.inference.model_card import model_card, read_card, source_language, with_address
 from transformer.lab.table_2.recorded import RUNS
-from transformer.lab.table_2.ship import card
+from transformer.lab.table_2.ship import card, record_name
+from transformer.model.pretrained import SHIPPED_FOLDER, shipped_names
 from transformer.recipes.record import read_record
 
-SHIPPED = Path(transformer.__file__).parent / "pretrained/tatoeba-en-de"
+SHIPPED = SHIPPED_FOLDER / "tatoeba-en-de"
 METRIC = dict(split="test", pairs=2000, weights="averaged", beam_size=4, alpha=0.6)
 METRIC |= dict(name="BLEU", score=40.456, signature="nrefs:1|case:mixed")
 RUN = dict(
@@ -77,7 +75,7 @@ def test_a_fine_tuned_model_names_its_origin():
     for base in ("tatoeba-en-de", str(SHIPPED), None):
         assert ModelCard(started(base)).data.base_model is None
     assert "Fine-tuned from `owner/base`." in started("owner/base")
-    assert "CC BY 2.0 FR" in started("tatoeba-en-de")
+    assert all("CC BY 2.0 FR" in started(name) for name in shipped_names())
     assert "The weights are the last checkpoint." in started(None)
     assert "under a minute" in started(None) and "Fine-tuned" not in started(None)
 
@@ -99,7 +97,12 @@ def test_the_source_language_is_the_first_of_the_card(metadata, language):
     assert "# Title" in read_card(text).text
 
 
-def test_the_shipped_card_is_that_of_its_record():
-    record = read_record(RUNS / "tatoeba-small-seed1.json")
-    text = (SHIPPED / "README.md").read_text(encoding="utf-8")
-    assert text == card("tatoeba-en-de", record)
+@pytest.mark.parametrize(
+    "name, run",
+    [("tatoeba-en-de", "tatoeba-small-seed1"), ("tatoeba-en-fr", "tatoeba-small-en-fr-seed1")],
+)
+def test_the_shipped_card_is_that_of_its_record(name, run):
+    record = read_record(RUNS / f"{run}.json")
+    assert run == record_name(record)
+    text = (SHIPPED_FOLDER / name / "README.md").read_text(encoding="utf-8")
+    assert text == card(name, record)

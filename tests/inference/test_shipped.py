@@ -29,14 +29,25 @@ def expected(translator, sentences):
     return {beam: [translator.translate(s, beam_size=beam) for s in sentences] for beam in (1, 4)}
 
 
-def test_it_is_small_and_translates_offline(translator, monkeypatch):
+@pytest.mark.parametrize(
+    "name, wanted",
+    [
+        (
+            "tatoeba-en-de",
+            {
+                "Where is the train station?": "Wo ist der Bahnhof?",
+                "I have nothing to do with the crime.": (
+                    "Ich habe mit dem Verbrechen nichts zu tun."
+                ),
+            },
+        ),
+        ("tatoeba-en-fr", {"Where is the train station?": "Où est la gare ?"}),
+    ],
+)
+def test_it_is_small_and_translates_offline(name, wanted, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert (SHIPPED_FOLDER / "tatoeba-en-de" / "model.safetensors").stat().st_size < 20_000_000
-    wanted = {
-        "Where is the train station?": "Wo ist der Bahnhof?",
-        "I have nothing to do with the crime.": "Ich habe mit dem Verbrechen nichts zu tun.",
-    }
-    assert Translator.from_pretrained("tatoeba-en-de")([*wanted]) == [*wanted.values()]
+    assert (SHIPPED_FOLDER / name / "model.safetensors").stat().st_size < 13_000_000
+    assert Translator.from_pretrained(name)([*wanted]) == [*wanted.values()]
 
 
 BEAMS = pytest.mark.parametrize("beam_size", [1, 4])

@@ -1,5 +1,6 @@
 """Presets on cards: the step stays, its batches fit the memory, estimates come from counts."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -9,7 +10,14 @@ import torch
 from transformer.model.config import TransformerConfig
 from transformer.recipes import cards
 from transformer.recipes.architectures import build_model
-from transformer.recipes.cards import CARDS, describe_card, on_card, step_seconds, this_card
+from transformer.recipes.cards import (
+    CARDS,
+    describe_card,
+    on_card,
+    on_card_in,
+    step_seconds,
+    this_card,
+)
 from transformer.recipes.estimate import training_bytes
 from transformer.recipes.presets import PRESETS
 
@@ -45,6 +53,18 @@ def test_big_takes_as_few_batches_as_the_memory_allows():
     assert counts[16][0] > 1 and not counts[16][1]
     # Even small batches need their activations recomputed, and then larger ones fit.
     assert counts[7][1] and counts[5][1]
+
+
+def test_a_run_that_has_begun_keeps_its_batches_and_precision(tmp_path, monkeypatch):
+    big, t4, h200 = PRESETS["wmt14-big"], CARDS["t4"], CARDS["h200"]
+    assert on_card_in(big, t4, tmp_path / "new") == on_card(big, t4) != on_card(big, h200)
+    begun = on_card(big, t4).training.to_dict()
+    monkeypatch.setattr(cards, "settings_of", lambda folder: begun)
+    assert on_card_in(big, h200, tmp_path) == on_card(big, t4)
+    asked = on_card_in(big, h200, str(tmp_path), {"precision"}).training
+    assert asked.precision == "bf16" and asked.accumulate == begun["accumulate"] > 1
+    # Presets in float32 are left alone.
+    assert on_card_in(PRESETS["smoke"], h200, tmp_path) == PRESETS["smoke"]
 
 
 def test_what_the_user_sets_stays():
@@ -103,6 +123,17 @@ def test_the_estimate_follows_from_counts_and_says_so():
     assert f"{hours:.1f} hours" in second and f"${0.35 * hours:,.2f}" in second
     assert second.endswith("estimated from counts, not measured")
     assert len(describe_card(PRESETS["multi30k-recurrent"], h100)) == 1
+
+
+@pytest.mark.parametrize("name", ["smoke", "tatoeba-small"])
+def test_in_float32_no_time_is_estimated_from_the_rates_of_half_precision(name):
+    preset = PRESETS[name]
+    assert preset.training.precision == "fp32"
+    first, second = describe_card(preset, CARDS["h100"])
+    assert first.endswith(", fp32")
+    assert re.fullmatch(r"on this card: about \S+ [MG]B of its memory; estimated, .*", second)
+    with pytest.raises(ValueError, match="precision must be bf16 or fp16"):
+        step_seconds(preset, CARDS["h100"])
 
 
 def test_the_disk_gets_little_per_step():

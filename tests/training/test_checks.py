@@ -20,6 +20,7 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
+from transformer.training.callbacks import Callback
 from transformer.training.checks import require_all_processes
 from transformer.training.config import TrainingConfig
 from transformer.training.curve import read_curve
@@ -171,15 +172,15 @@ def test_the_folder_loads_as_a_translator_from_the_first_checkpoint_on(tmp_path)
     pairs = encode_pairs(tokenizer, TEXT)
     seen = []
 
-    def score(model):
-        seen.append(Translator.from_pretrained(tmp_path) if trainer.step > 2 else None)
-        return {}
+    class Load(Callback):
+        def on_checkpoint(self, trainer, path):
+            seen.append(Translator.from_pretrained(tmp_path))
 
-    config = replace(CONFIG, max_steps=4, save_every=2, validate_every=3)
-    trainer = Trainer(model, pairs, config, tmp_path, tokenizer=tokenizer, score=score)
+    config = replace(CONFIG, max_steps=4, save_every=2)
+    trainer = Trainer(model, pairs, config, tmp_path, tokenizer=tokenizer, callbacks=[Load()])
     assert not any(tmp_path.iterdir()), "the constructor writes nothing"
     trainer.fit()
-    assert seen[0] is not None and seen[0].tokenizer.encode("a cat") == tokenizer.encode("a cat")
+    assert len(seen) == 2 and seen[0].tokenizer.encode("a cat") == tokenizer.encode("a cat")
     translator = Translator.from_pretrained(tmp_path)
     assert_close(weights_of(translator.model), weights_of(model), rtol=0, atol=0)
     with pytest.raises(ValueError, match="tokenizer has vocab_size .*, the model has vocab_size"):
