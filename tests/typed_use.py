@@ -26,7 +26,7 @@ from transformer import (
 from transformer.data.batching import TokenBatches
 from transformer.data.parallel import Corpus
 from transformer.inference.decoding import Hypothesis, length_penalty
-from transformer.inference.translator import AttentionWeights, Translation
+from transformer.inference.results import AttentionWeights, Translation
 from transformer.model.attention import scaled_dot_product_attention
 from transformer.model.layers import DecoderLayer, EncoderLayer
 from transformer.training.callbacks import EarlyStopping

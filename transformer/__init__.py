@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from transformer.data.corpora import load_corpus
     from transformer.data.tokenizer import Tokenizer
-    from transformer.inference.decoding import SearchOptions, beam_search, greedy_search
+    from transformer.inference.decoding import beam_search, greedy_search
+    from transformer.inference.options import SearchOptions
     from transformer.inference.translator import Translator
     from transformer.model.config import TransformerConfig
     from transformer.model.transformer import Transformer
@@ -60,7 +61,7 @@ _check_environment()
 warnings.filterwarnings("ignore", message="IProgress not found")
 
 _HOMES = {
-    "SearchOptions": "transformer.inference.decoding",
+    "SearchOptions": "transformer.inference.options",
     "Tokenizer": "transformer.data.tokenizer",
     "Trainer": "transformer.training.trainer",
     "TrainingConfig": "transformer.training.config",

@@ -15,7 +15,8 @@ from sphinx.application import Sphinx
 
 from transformer.book.live import SHIPPED, Payload, make_payload
 from transformer.book.pictures import SENTENCE
-from transformer.inference.translator import AttentionWeights, Translator
+from transformer.inference.results import AttentionWeights
+from transformer.inference.translator import Translator
 
 PAGE, START = "book/live", "book/intro"
 LEVELS = ("sentence", "stack", "layer", "head", "output")

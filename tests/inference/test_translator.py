@@ -14,9 +14,11 @@ from huggingface_hub import HfApi, ModelCard, RepoUrl
 from huggingface_hub.utils import filter_repo_objects
 
 from transformer.data.tokenizer import Tokenizer
-from transformer.inference.decoding import SearchOptions, beam_search
+from transformer.inference.decoding import beam_search
+from transformer.inference.options import SearchOptions
+from transformer.inference.results import Translation
 from transformer.inference.sentences import in_capitals, split_into_sentences
-from transformer.inference.translator import Translation, Translator
+from transformer.inference.translator import Translator
 from transformer.model import pretrained
 
 TEXTS = [

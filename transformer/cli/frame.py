@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from transformer import __version__
 
 if TYPE_CHECKING:  # it imports torch
-    from transformer.inference.decoding import SearchOptions
+    from transformer.inference.options import SearchOptions
 
 # Errors caused by bad input or by this machine; by name if importing the class would import torch.
 EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, MemoryError)
@@ -243,7 +243,7 @@ def search_options(
     beam_size: int, alpha: float, penalty: str, batch_size: int, n_best: int | None = None
 ) -> "SearchOptions":
     """Return search options; raise ValueError if they are out of range or take too much memory."""
-    from transformer.inference.decoding import SearchOptions
+    from transformer.inference.options import SearchOptions
 
     if batch_size < 1:
         raise ValueError(f"--batch-size must be at least 1, got {batch_size}")

@@ -30,7 +30,7 @@ from transformer.cli.frame import (
 )
 
 if TYPE_CHECKING:  # it imports torch
-    from transformer.inference.translator import Translation
+    from transformer.inference.results import Translation
 
 
 @app.command()

@@ -15,14 +15,14 @@ Paper: section 6.1
 """
 
 import math
-from dataclasses import dataclass, fields, replace
-from numbers import Real
-from typing import Any, Literal, TypedDict, get_args, overload
+from dataclasses import dataclass, replace
+from typing import overload
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from transformer.inference.options import LengthPenalty, SearchOptions, require_penalty
 from transformer.inference.stepwise import (
     BatchRows,
     best_tokens,
@@ -32,9 +32,6 @@ from transformer.inference.stepwise import (
     read_ended,
 )
 from transformer.model.base import TranslationModel
-from transformer.model.config import unknown_name
-
-LengthPenalty = Literal["gnmt", "fairseq"]
 
 
 @dataclass(frozen=True)
@@ -53,92 +50,6 @@ class Hypothesis:
     log_probability: float
     score: float
     finished: bool = True
-
-
-class SearchKeywords(TypedDict, total=False):
-    """The fields of :class:`SearchOptions` as keywords, and their names in Hugging Face."""
-
-    beam_size: int
-    alpha: float
-    penalty: LengthPenalty
-    max_length: int | None
-    num_beams: int
-    length_penalty: float
-    max_new_tokens: int | None
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """Options of a search; see :func:`beam_search`.
-
-    Args:
-        beam_size: prefixes to extend, at least 1; 1 is greedy search.
-        alpha: exponent of the length penalty, -10 to 10.
-        penalty: formula of the length penalty, "gnmt" or "fairseq", see :func:`length_penalty`.
-        max_length: most tokens to produce for a sentence, including EOS; None for the number of
-            its real tokens (without EOS) + 50.
-        n_best: number of hypotheses per sentence, 1 to ``beam_size``; None for the best one.
-
-    Raises:
-        ValueError: if an option is out of range.
-
-    Paper: section 6.1
-    """
-
-    beam_size: int = 4
-    alpha: float = 0.6
-    penalty: LengthPenalty = "gnmt"
-    max_length: int | None = None
-    n_best: int | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("beam_size", "max_length", "n_best"):
-            value = getattr(self, name)
-            kinds = int if name == "beam_size" else int | None
-            if isinstance(value, bool) or not isinstance(value, kinds):
-                raise TypeError(f"{name} must be a whole number, got {value!r}")
-        _check_beam(self.beam_size, self.alpha, self.n_best, self.penalty)
-        if self.max_length is not None and self.max_length < 1:
-            raise ValueError(f"max_length must be at least 1, got {self.max_length}")
-
-    @classmethod
-    def of(cls, options: "SearchOptions | None" = None, **keywords: Any) -> "SearchOptions":
-        """Make options from keywords, also under the names of Hugging Face's ``generate``.
-
-        Those names are ``num_beams`` (beam_size), ``length_penalty`` (alpha),
-        ``num_return_sequences`` (n_best) and ``max_new_tokens`` (max_length). For Hugging Face's
-        length penalty, set penalty="fairseq".
-
-        Args:
-            options: the options that the keywords change; None for the defaults.
-            keywords: values by option name.
-
-        Raises:
-            TypeError: if a name is unknown, or an option is given under two names.
-            ValueError: if an option is out of range.
-        """
-        if not isinstance(options, cls | None):
-            hint = f"; write beam_size={options}" if isinstance(options, int) else ""
-            raise TypeError(f"options must be SearchOptions, got {options!r:.60}{hint}")
-        known, values = [field.name for field in fields(cls)], dict[str, Any]()
-        names: dict[str, str] = {}  # under which each option was given
-        for given, value in keywords.items():
-            name = _HUGGING_FACE.get(given, given)
-            if name not in known:
-                raise TypeError(unknown_name("search option", given, [*known, *_HUGGING_FACE]))
-            if name in values:
-                raise TypeError(f"{name} is given twice, as {names[name]} and {given}")
-            values[name], names[name] = value, given
-        return replace(options or cls(), **values)
-
-
-# Our names by those of Hugging Face.
-_HUGGING_FACE = dict(
-    num_beams="beam_size",
-    length_penalty="alpha",
-    num_return_sequences="n_best",
-    max_new_tokens="max_length",
-)
 
 
 @overload
@@ -171,7 +82,7 @@ def length_penalty(
 
     Paper: section 6.1
     """
-    _check_penalty("kind", kind)
+    require_penalty("kind", kind)
     base = (5.0 + length) / 6.0 if kind == "gnmt" else 1.0 * length
     return base**alpha
 
@@ -294,7 +205,7 @@ def beam_search(
 
     Paper: section 6.1
     """
-    _check_beam(beam_size, alpha, n_best, penalty)
+    SearchOptions(beam_size, alpha, penalty, max_length, n_best)  # checks them
     if beam_size == 1:
         found = greedy_search(model, source, max_length)
         greedy = [_rescored(best, alpha, penalty) for best in found]
@@ -461,20 +372,3 @@ def _rescored(hypothesis: Hypothesis, alpha: float, penalty: LengthPenalty) -> H
     length = len(hypothesis.tokens) + hypothesis.finished
     score = hypothesis.log_probability / length_penalty(length, alpha, penalty)
     return replace(hypothesis, score=score)
-
-
-def _check_penalty(name: str, kind: str) -> None:
-    if kind not in get_args(LengthPenalty):
-        raise ValueError(f"{name} must be one of {get_args(LengthPenalty)}, got {kind!r}")
-
-
-def _check_beam(beam_size: int, alpha: float, n_best: int | None, penalty: LengthPenalty) -> None:
-    if beam_size < 1:
-        raise ValueError(f"beam_size must be at least 1, got {beam_size}")
-    if isinstance(alpha, bool) or not isinstance(alpha, Real):
-        raise TypeError(f"alpha must be a number, got {alpha!r}")
-    if not -10 <= alpha <= 10:
-        raise ValueError(f"alpha must be a number from -10 to 10, got {alpha}")
-    if n_best is not None and not 1 <= n_best <= beam_size:
-        raise ValueError(f"n_best must be from 1 to beam_size = {beam_size}, got {n_best}")
-    _check_penalty("penalty", penalty)

@@ -1,7 +1,9 @@
-"""Handle text that is not one plain sentence: several sentences, or one in capitals."""
+"""From text to what a model translates: sentences, their case, and token ids."""
 
 import re
 from typing import Any
+
+from transformer.data.tokenizer import TokenizerLike
 
 # Shorter ones are usually abbreviations: "USA", "OK".
 _FEWEST_CAPITALS = 4
@@ -56,3 +58,46 @@ def to_sentence_case(text: str, language: str) -> str:
         small = re.sub(r"\bi\b", "I", small)
     first = next((i for i, character in enumerate(small) if character.isalpha()), 0)
     return small[:first] + small[first : first + 1].upper() + small[first + 1 :]
+
+
+def encode_sentence(
+    text: object, name: str, tokenizer: TokenizerLike, longest: int | None = None
+) -> list[int]:
+    """Return the ids of a sentence without EOS; each run of blanks counts as one.
+
+    Args:
+        text: the sentence.
+        name: what errors call the sentence, such as "texts[3]".
+        tokenizer: that of its language.
+        longest: most tokens that the model takes, including EOS; None for no limit.
+
+    Raises:
+        TypeError: if ``text`` is not a string.
+        ValueError: if it has too many tokens or the tokenizer refuses it.
+    """
+    text = require_text(text, name)
+    try:
+        ids = tokenizer.encode(" ".join(text.split()))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    if longest is not None and len(ids) >= longest:
+        raise ValueError(
+            f"{name} has {len(ids) + 1} tokens, more than the {longest} that the model takes: "
+            f"{text.strip()[:30]!r}..."
+        )
+    return ids
+
+
+def require_text(text: object, name: str) -> str:
+    """Return a text, or raise the error of a value that is none.
+
+    Args:
+        text: any value.
+        name: what the error calls it.
+
+    Raises:
+        TypeError: if it is not a string.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be text, got {type(text).__name__}")
+    return text

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Unpack
 
-from transformer.inference.decoding import SearchOptions
-from transformer.inference.translator import TranslateKeywords, Translation, Translator
+from transformer.inference.options import SearchOptions
+from transformer.inference.results import Translation
+from transformer.inference.translator import TranslateKeywords, Translator
 
 #: Longest accepted line, in bytes, far beyond the sentences that a model takes.
 LONGEST_LINE = 1 << 26

@@ -4,14 +4,14 @@ Paper: section 6.1
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from tqdm.auto import tqdm
@@ -20,12 +20,16 @@ from transformer.data.progress import in_live_notebook
 from transformer.data.tokenizer import TokenizerLike, load_tokenizers, save_tokenizers
 from transformer.fast import enable
 from transformer.fast.device import set_up
-from transformer.inference.decoding import SearchKeywords, SearchOptions, beam_search
+from transformer.inference.decoding import beam_search
 from transformer.inference.device import choose_device
 from transformer.inference.model_card import model_card, source_language, with_address
+from transformer.inference.options import SearchKeywords, SearchOptions
+from transformer.inference.results import AttentionWeights, Translation, joined
 from transformer.inference.sentences import (
+    encode_sentence,
     import_sentencex,
     in_capitals,
+    require_text,
     split_into_sentences,
     to_sentence_case,
 )
@@ -34,55 +38,6 @@ from transformer.model.base import TranslationModel
 from transformer.model.hub import upload, write_folder
 from transformer.model.pretrained import CARD, HubOptions, locate, require_known
 from transformer.model.transformer import Transformer
-
-
-@dataclass(frozen=True)
-class AttentionWeights:
-    """Attention weights of one sentence pair, with the labels of both axes.
-
-    A row is a query and sums to 1; a column is a key. Row i of ``decoder`` and ``cross`` is the
-    position that reads ``target_tokens[i]`` and predicts ``predicted_tokens[i]``.
-
-    Args:
-        source_tokens: labels of the encoder's positions, "<eos>" at the end.
-        target_tokens: labels of the decoder's input, "<bos>" at the start.
-        predicted_tokens: labels of the next token at each position, "<eos>" at the end unless the
-            translation was truncated.
-        encoder: encoder self-attention, ``source_tokens`` by ``source_tokens``.
-        decoder: masked decoder self-attention, ``target_tokens`` by ``target_tokens``.
-        cross: encoder-decoder attention, ``target_tokens`` by ``source_tokens``.
-
-    Paper: section 3.2.3, Figures 3 to 5
-    """
-
-    source_tokens: list[str]
-    target_tokens: list[str]
-    predicted_tokens: list[str]
-    encoder: Float[np.ndarray, "layers H S S"]
-    decoder: Float[np.ndarray, "decoder_layers H T T"]
-    cross: Float[np.ndarray, "decoder_layers H T S"]
-
-
-@dataclass(frozen=True)
-class Translation:
-    """A translation with its scores.
-
-    For a text with several sentences (``split_sentences``), the numbers are sums over its
-    sentences; use them to compare translations of the same text.
-
-    Args:
-        text: the translation.
-        score: log_probability / length penalty, the number by which the search ranks.
-        log_probability: natural logarithm of the model's probability of the translation.
-        finished: False if a sentence reached the maximum length before its end.
-        tokens: ids of its tokens, without BOS and EOS.
-    """
-
-    text: str
-    score: float = 0.0
-    log_probability: float = 0.0
-    finished: bool = True
-    tokens: list[int] = field(default_factory=list)
 
 
 class TranslateKeywords(SearchKeywords, total=False):
@@ -456,7 +411,7 @@ class Translator:
         self, text: object, name: str, splitter: Callable[[str], list[str]], sentence_case: bool
     ) -> Iterator[tuple[list[int], bool]]:
         """Yield the ids of each sentence of a text, and whether it gets its capitals back."""
-        for sentence in splitter(_require_text(text, name)):
+        for sentence in splitter(require_text(text, name)):
             capitals = sentence_case and in_capitals(sentence)
             if capitals:
                 sentence = to_sentence_case(sentence, self._language)
@@ -554,56 +509,11 @@ class Translator:
         return padded.to(next(self.model.parameters()).device)
 
 
-def encode_sentence(
-    text: object, name: str, tokenizer: TokenizerLike, longest: int | None = None
-) -> list[int]:
-    """Return the ids of a sentence without EOS; each run of blanks counts as one.
-
-    Args:
-        text: the sentence.
-        name: what errors call the sentence, such as "texts[3]".
-        tokenizer: that of its language.
-        longest: most tokens that the model takes, including EOS; None for no limit.
-
-    Raises:
-        TypeError: if ``text`` is not a string.
-        ValueError: if it has too many tokens or the tokenizer refuses it.
-    """
-    text = _require_text(text, name)
-    try:
-        ids = tokenizer.encode(" ".join(text.split()))
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-    if longest is not None and len(ids) >= longest:
-        raise ValueError(
-            f"{name} has {len(ids) + 1} tokens, more than the {longest} that the model takes: "
-            f"{text.strip()[:30]!r}..."
-        )
-    return ids
-
-
-def _require_text(text: object, name: str) -> str:
-    if not isinstance(text, str):
-        raise TypeError(f"{name} must be text, got {type(text).__name__}")
-    return text
-
-
 def _answer(parts: list[list[Translation]], n_best: int | None, scores: bool) -> Any:
     """Return the result for a text: its sentences joined, with or without scores."""
-    best = parts[0] if len(parts) == 1 else [_joined([first for first, *_ in parts])]
+    best = parts[0] if len(parts) == 1 else [joined([first for first, *_ in parts])]
     shown: list[Any] = best if scores else [each.text for each in best]
     return shown[0] if n_best is None else shown
-
-
-def _joined(parts: list[Translation]) -> Translation:
-    """Join the translations of the sentences of a text; probabilities multiply."""
-    return Translation(
-        " ".join(part.text for part in parts if part.text),
-        sum((part.score for part in parts), 0.0),
-        sum((part.log_probability for part in parts), 0.0),
-        all(part.finished for part in parts),
-        [token for part in parts for token in part.tokens],
-    )
 
 
 def _stack(maps: list[Tensor]) -> np.ndarray:

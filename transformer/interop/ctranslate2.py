@@ -14,9 +14,11 @@ from torch import Tensor, nn
 
 from transformer.data.sentencepiece import UNKNOWN, SentencePieceTokenizer
 from transformer.data.tokenizer import Tokenizer, TokenizerLike, load_tokenizers, save_tokenizers
-from transformer.inference.decoding import SearchOptions, length_penalty
+from transformer.inference.decoding import length_penalty
+from transformer.inference.options import SearchOptions
+from transformer.inference.sentences import encode_sentence
 from transformer.inference.stepwise import EXTRA_LENGTH
-from transformer.inference.translator import Translator, encode_sentence
+from transformer.inference.translator import Translator
 from transformer.interop.export import checked, write_readme
 from transformer.interop.marian_weights import IMPOSSIBLE
 from transformer.model.attention import MultiHeadAttention

@@ -27,8 +27,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from transformer.data.tokenizer import load_tokenizers, save_tokenizers
 from transformer.fast import disable
+from transformer.inference.sentences import encode_sentence
 from transformer.inference.stepwise import EXTRA_LENGTH
-from transformer.inference.translator import Translator, encode_sentence
+from transformer.inference.translator import Translator
 from transformer.interop.export import checked, write_readme
 from transformer.model.config import TransformerConfig
 from transformer.model.files import require_unchanged, write_json, write_manifest

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from transformer.baselines import ConvolutionalConfig, RecurrentConfig
 from transformer.data.moses import TextForm
-from transformer.inference.decoding import LengthPenalty
+from transformer.inference.options import LengthPenalty
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.recipes.architectures import ModelConfig

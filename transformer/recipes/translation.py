@@ -20,10 +20,10 @@ from transformer.data.parallel import StreamedSplit
 from transformer.data.splits import find_leaks
 from transformer.data.token_cache import cached_pairs, cached_tokenizer
 from transformer.data.tokenizer import Tokenizer
-from transformer.inference.decoding import SearchKeywords, SearchOptions
 from transformer.inference.device import device_label
 from transformer.inference.metrics import Score, bleu, chrf
 from transformer.inference.model_card import model_card
+from transformer.inference.options import SearchKeywords, SearchOptions
 from transformer.inference.translator import Translator
 from transformer.model.files import MANIFEST, require_unchanged
 from transformer.model.pretrained import CONFIG, TOKENIZER_FILES

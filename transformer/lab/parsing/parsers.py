@@ -9,7 +9,8 @@ from torch import Tensor
 
 from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.data.corpora.treebank import Tree
-from transformer.inference.decoding import LengthPenalty, beam_search
+from transformer.inference.decoding import beam_search
+from transformer.inference.options import LengthPenalty
 from transformer.lab.parsing.linearised_trees import Parse, from_brackets
 from transformer.lab.parsing.tree_vocabulary import EOS_ID, TreeVocabulary
 from transformer.model.base import TranslationModel

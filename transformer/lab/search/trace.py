@@ -16,7 +16,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from transformer.inference.decoding import Hypothesis, LengthPenalty, length_penalty
+from transformer.inference.decoding import Hypothesis, length_penalty
+from transformer.inference.options import LengthPenalty
 from transformer.inference.stepwise import (
     best_tokens,
     evaluation_mode,

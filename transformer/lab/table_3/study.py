@@ -14,7 +14,7 @@ from typing import Any
 
 from transformer.data.batching import TokenBatches
 from transformer.data.corpora import load_corpus
-from transformer.inference.decoding import SearchOptions
+from transformer.inference.options import SearchOptions
 from transformer.inference.translator import Translator
 from transformer.lab.recipe.training import ShortText, make_model, short_text
 from transformer.model.config import TransformerConfig
