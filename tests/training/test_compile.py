@@ -126,7 +126,10 @@ def passes(folder: Path, precision: str) -> dict:
 
     GraphLowering.codegen = count
     found = {}
-    with torch.no_grad(), config.patch(force_disable_caches=True):
+    with (
+        torch.no_grad(),
+        config.patch(force_disable_caches=True, cpp_cache_precompile_headers=False),
+    ):
         for name, of_chunk in (("plain", _chunk_loss), ("compiled", loss._compiled_chunk)):
             total, log_likelihood, gradient = of_chunk(logits, labels, weights, 0, True)
             found[name] = [total.item(), log_likelihood.item(), *gradient.norm(dim=1).tolist()]

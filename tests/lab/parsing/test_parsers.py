@@ -19,6 +19,8 @@ from transformer.lab.parsing.tree_vocabulary import TreeVocabulary, word_class
 from transformer.model.config import TransformerConfig
 from transformer.training.config import TrainingConfig
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 TREES = list(
     read_trees("""
     (S (NP (PRP We)) (VP (VBP see) (NP (DT the) (NN cat))) (. .))

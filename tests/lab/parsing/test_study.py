@@ -29,6 +29,8 @@ from transformer.lab.parsing.study import (
 from transformer.recipes.record import read_translations
 from transformer.training.config import TrainingConfig
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 
 @pytest.fixture(scope="module")
 def record():

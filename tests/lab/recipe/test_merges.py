@@ -87,6 +87,7 @@ def test_pieces_are_those_of_the_library(corpus):
         assert [number[piece] for piece in pieces] == tokenizer.encode(text)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_the_shipped_merges_are_those_of_the_training_text(corpus):
     words = count_words([*corpus.train.source, *corpus.train.target])
     shipped = read_merges(locate("tatoeba-en-de").folder / "tokenizer.json")
