@@ -337,7 +337,8 @@ class Translator:
             options: search options; None for the paper's.
             batch_size: sentences to translate at once.
             progress: whether to show a progress bar.
-            return_scores: return a :class:`Translation` instead of each text.
+            return_scores: return a :class:`~transformer.inference.results.Translation` instead of
+                each text.
             split_sentences: translate each sentence of a text separately and join the translations
                 with a blank. To recognise abbreviations that end in a period, True uses the source
                 language that the model card names, or English; or pass a language code such as
@@ -345,7 +346,7 @@ class Translator:
             sentence_case: translate a sentence in all capitals (four letters or more) as if it were
                 in lower case, and return the translation in capitals, because most training text
                 has few such sentences. The initial capitals of names are lost.
-            search: fields of :class:`~transformer.inference.decoding.SearchOptions`, which change
+            search: fields of :class:`~transformer.inference.options.SearchOptions`, which change
                 ``options``: ``beam_size``, ``alpha``, ``penalty``, ``max_length``, ``n_best``.
                 Hugging Face's names ``num_beams``, ``length_penalty``, ``max_new_tokens`` and
                 ``num_return_sequences`` work too.
