@@ -98,11 +98,15 @@ function chart() {
     const near = middle.filter((_, i) => x(i) > width - right - 76);  // under the line's name
     return { colour, end: y(Math.max(...near)), name: divided ? "divided" : "undivided" };
   });
-  for (const { colour, end, name } of ends)
-    svg.append(say(width - right, Math.max(end - 12, top + 10), name, {
+  ends.sort((a, b) => b.end - a.end);  // the lower line's name first; the other stays above it
+  let baseline = Infinity;
+  for (const { colour, end, name } of ends) {
+    baseline = Math.min(Math.max(end - 12, top + 10), baseline - 15);
+    svg.append(say(width - right, baseline, name, {
       "text-anchor": "end", "font-weight": 700, style: `fill: ${colour}`,
       stroke: "var(--ground)", "stroke-width": 4, "paint-order": "stroke",
     }));
+  }
   return svg;
 }
 
