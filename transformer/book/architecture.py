@@ -194,12 +194,12 @@ class Architecture:
             with _link(picture, *_chapter(box)):
                 _draw_box(picture, box, FILLS[box.kind])
             with _link(picture, *_api(box.api, box.label), kind="api"):
-                picture.text((box.middle, box.top + box.height - 12), box.label, "ink", 11)
+                picture.text((box.middle, box.top + box.height - 12), box.label, "ink", 12.5)
         number = int(POSITIONS_CHAPTER[:2])
         with _link(picture, f"{POSITIONS_CHAPTER}.html", f"Positional encoding: chapter {number}"):
             picture.text((MIDDLE, SUM_HEIGHT - 7), "Positional encoding", size=15)
         with _link(picture, *_api(*POSITIONS), kind="api"):
-            picture.text((MIDDLE, SUM_HEIGHT + 10), POSITIONS[1], "ink", 10)
+            picture.text((MIDDLE, SUM_HEIGHT + 10), POSITIONS[1], "ink", 12.5)
         named = (
             '<svg role="group" aria-labelledby="architecture-title"'
             ' aria-describedby="architecture-description" '
