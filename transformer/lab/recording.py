@@ -41,7 +41,7 @@ class Recording:
     """A record that is written after every item, by ``python -m module options``.
 
     What the file holds is kept, except for the fields of the heading, unless ``keep`` is False.
-    ``digits`` limits the decimals of every number.
+    ``digits`` limits the decimals of every number outside the heading.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Recording:
         digits: int | None = None,
         **heading: Any,
     ):
-        self.path, self.digits = path, digits
+        self.path, self.digits, self.heading = path, digits, heading
         self.content: dict[str, Any] = read_record(path) if keep and path.exists() else {}
         command = " ".join(["python -m", module, *options])
         self.content |= dict(command=command, environment=describe_environment()) | heading
@@ -72,7 +72,7 @@ class Recording:
         """Write the record and its CPU time, and print a line."""
         self.content["cpu_seconds"] = self.cpu_seconds
         written = self.content if self.digits is None else rounded(self.content, self.digits)
-        write_record(self.path, written)
+        write_record(self.path, written | self.heading)  # settings such as 1e-9 are no measurements
         self.say(line)
 
 
