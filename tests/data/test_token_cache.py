@@ -184,7 +184,7 @@ for count in map(int, sys.argv[4:]):
 @pytest.fixture
 def encode_in_a_process(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "tokenizer.json")
-    (tmp_path / "text").write_text("".join(f"small cat {i}\n" for i in range(30_000)))
+    (tmp_path / "text").write_text("".join(f"small cat {i}\n" for i in range(60_000)))
 
     def start(mode: str, *counts: int) -> subprocess.Popen:
         return subprocess.Popen(
@@ -200,10 +200,10 @@ def encode_in_a_process(tokenizer, tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
 def test_memory_does_not_grow_with_the_text(encode_in_a_process):
-    said = encode_in_a_process("measure", 3_000, 30_000).communicate(timeout=300)[0]
+    said = encode_in_a_process("measure", 6_000, 60_000).communicate(timeout=300)[0]
     small, large = map(int, said.split())
-    # The ids of 27,000 pairs more would take 21 MB as the smallest array.
-    assert large - small < 8_000_000
+    # The ids of 54,000 pairs more would take 43 MB as the smallest array.
+    assert large - small < 16_000_000
 
 
 def test_unfinished_files_of_a_killed_process_are_not_used(
