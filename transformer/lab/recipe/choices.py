@@ -111,9 +111,9 @@ CHOICES: dict[str, Choice] = {
     "gelu": Choice("GELU in place of ReLU", "later", dict(activation="gelu")),
     "gated": Choice("a gate in the feed-forward network (SwiGLU)", "later", _gated),
     "rotary": Choice("rotary positions", "later", dict(positions="rotary")),
-    "grouped": Choice("four query heads share keys and values", "later", _grouped),
+    "grouped": Choice("two groups of four query heads share keys and values", "later", _grouped),
     "one-key-head": Choice(
-        "all query heads share keys and values", "later", dict(num_kv_heads=1)
+        "all eight query heads share keys and values", "later", dict(num_kv_heads=1)
     ),
     "together": Choice("pre-norm, RMS, rotary, gate and two groups", "later", _together),
 }  # fmt: skip

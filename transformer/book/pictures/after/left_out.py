@@ -8,7 +8,6 @@ from transformer.book.drawing import Drawing, Number, Picture
 #: and what the published code of June 2017 does.
 _PARTS = (
     ("embedding", "one matrix, times √d_model", "how large at first?", "variance 1 / d_model"),
-    ("position", "sine and cosine", "in which order?", "all sines, then all cosines"),
     ("attention", "QWᵢ, KWᵢ, VWᵢ", "with biases?", "yes"),
     ("add & norm", "LayerNorm(x + Sublayer(x))", "with which epsilon?", "10⁻⁶"),
     ("first input", "outputs (shifted right)", "what comes first?", "a vector of zeros"),
@@ -41,12 +40,12 @@ def silences() -> Picture:
                 picture.text((x, line), text, colour, 13, "start", bold=i == 1)
 
     return Picture(
-        "Seven parts of the model in order, from the embedding to the update. For each: what the "
+        "Six parts of the model in order, from the embedding to the update. For each: what the "
         "text says, what it leaves open, such as the epsilon of the norm, and what the published "
         "code of June 2017 does.",
         draw,
-        (688, 330),
-        narrow=(360, 660),
+        (688, 288),
+        narrow=(360, 576),
     )
 
 
