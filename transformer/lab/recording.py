@@ -1,7 +1,8 @@
 """What all recorders share: options, facts about the shipped model, a write after every item.
 
 ``python -m transformer.lab.TOPIC.record`` makes the records of a topic again. Ctrl-C stops it, and
-the same command continues: the items that the file holds already are kept.
+the same command continues: the items that the file holds already are kept. A record has one
+version of the code, so after a change of the code it is made anew.
 """
 
 import argparse
@@ -20,7 +21,13 @@ from transformer.inference.translator import Translator
 from transformer.model.pretrained import locate
 from transformer.recipes.architectures import architecture
 from transformer.recipes.presets import Preset
-from transformer.recipes.record import describe_environment, read_record, write_record
+from transformer.recipes.record import (
+    describe_environment,
+    read_record,
+    read_translations,
+    write_record,
+    write_translations,
+)
 
 #: The model and the corpus that come with the package.
 SHIPPED = "tatoeba-en-de"
@@ -37,11 +44,26 @@ def parser(doc: str | None, output: Path | None, minutes: bool = False) -> argpa
     return made
 
 
+def texts_file(record: Path) -> Path:
+    """Return the path of the translations that a record's scores were computed from."""
+    return record.with_suffix(".translations.json.gz")
+
+
+def stored_texts(record: Path) -> dict[str, list[str]]:
+    """Read the translations beside a record; empty if there is no record, or it has none."""
+    path = texts_file(record)
+    return read_translations(path) if record.exists() and path.exists() else {}
+
+
 class Recording:
     """A record that is written after every item, by ``python -m module options``.
 
     What the file holds is kept, except for the fields of the heading, unless ``keep`` is False.
-    ``digits`` limits the decimals of every number outside the heading.
+    ``digits`` limits the decimals of every number outside the heading. Translations in ``texts``,
+    by item, are written beside the record.
+
+    Raises:
+        ValueError: if another version of the code made the items that would be kept.
     """
 
     def __init__(
@@ -54,9 +76,18 @@ class Recording:
         **heading: Any,
     ):
         self.path, self.digits, self.heading = path, digits, heading
-        self.content: dict[str, Any] = read_record(path) if keep and path.exists() else {}
+        keep = keep and path.exists()
+        self.content: dict[str, Any] = read_record(path) if keep else {}
+        self.texts = stored_texts(path) if keep else {}
+        environment = describe_environment()
+        made_by, code = self.content.get("environment", {}).get("code"), environment["code"]
+        if keep and made_by != code:
+            raise ValueError(
+                f"{path} holds items that code version {made_by} made, and this is {code}: delete "
+                f"the file to start afresh, or check out that commit to continue"
+            )
         command = " ".join(["python -m", module, *options])
-        self.content |= dict(command=command, environment=describe_environment()) | heading
+        self.content |= dict(command=command, environment=environment) | heading
         self._before = self.content.get("cpu_seconds", 0) - time.process_time()
 
     @property
@@ -71,6 +102,8 @@ class Recording:
     def save(self, line: str) -> None:
         """Write the record and its CPU time, and print a line."""
         self.content["cpu_seconds"] = self.cpu_seconds
+        if self.texts:
+            write_translations(texts_file(self.path), self.texts)
         written = self.content if self.digits is None else rounded(self.content, self.digits)
         write_record(self.path, written | self.heading)  # settings such as 1e-9 are no measurements
         self.say(line)

@@ -82,17 +82,24 @@ def read_translations(path: Path | str) -> dict[str, list[str]]:
 
 
 def _code_version() -> str:
-    """Return the package's version and, in a git checkout of it, the commit."""
+    """Return the package's version and, in a git checkout of it, the commit.
+
+    The commit is "dirty" if Python files of the package differ from it. Records and pages do not
+    count, so that a recording which has written its record continues as the same version.
+    """
     # The environment may lie inside another project's repository.
     if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
         return __version__
-    commit = _git("describe", "--always", "--dirty", "--abbrev=12")
-    return __version__ if commit is None else f"{__version__} ({commit})"
+    commit = _git("describe", "--always", "--abbrev=12")
+    if commit is None:
+        return __version__
+    changed = _git("status", "--porcelain", "--", "../*.py")
+    return f"{__version__} ({commit}{'-dirty' * (changed != '')})"
 
 
 def _git(*arguments: str) -> str | None:
     """Return the output of a git command in this folder; None if it fails."""
-    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    command = ["git", "--no-optional-locks", "-C", str(Path(__file__).parent), *arguments]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):

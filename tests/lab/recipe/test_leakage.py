@@ -2,12 +2,20 @@
 
 import numpy as np
 import pytest
+import torch
+from sacrebleu.metrics import BLEU
 
+from transformer.data.corpora import load_corpus
+from transformer.data.corpora.local import require_file
+from transformer.data.corpora.tatoeba import read_pairs
 from transformer.data.parallel import Split
 from transformer.data.splits import components
-from transformer.lab.recipe.leakage import RECORD, draw_halves, recall, training_sets
+from transformer.inference.translator import Translator
+from transformer.lab.recipe import record_leakage
+from transformer.lab.recipe.leakage import RECORD, Half, draw_halves, recall, training_sets
 from transformer.lab.recipe.record_leakage import SEEDS, SPLITS
 from transformer.lab.recipe.simple_translators import NearestSentence
+from transformer.lab.recording import SHIPPED, stored_texts
 from transformer.recipes.record import read_record
 
 # The test pair is the first. The second has its source, the third its target, the fourth is
@@ -46,6 +54,50 @@ def make_pairs():
     return Split(*map(list, zip(*pairs, strict=True)))
 
 
+def bleu_of(texts, references):
+    return BLEU().corpus_score(texts, [references]).score
+
+
+def random_references(pairs, seed):
+    """The references of a random test set, as the seed draws it."""
+    test = np.random.default_rng(seed).choice(len(pairs), record_leakage.TEST_PAIRS, replace=False)
+    return [pairs.target[i] for i in test]
+
+
+def test_the_translations_of_the_memory_are_kept(corpus, monkeypatch):
+    monkeypatch.setattr(record_leakage, "TEST_PAIRS", 9)
+    pairs, texts = corpus.train, {}
+    second = [text.replace("sieht", "erblickt") for text in pairs.target]
+    pairs = Split(pairs.source * 2, pairs.target + second)
+    found = record_leakage.measure_memory(NearestSentence(pairs), 3, texts)
+    right = random_references(pairs, 3)
+    assert len(set(found["bleu"].values())) > 1
+    for name, score in found["bleu"].items():
+        assert bleu_of(texts[f"split 3, {name}"], right) == pytest.approx(score)
+
+
+def test_fine_tuned_translations_are_in_the_order_of_the_halves(monkeypatch):
+    halves = [Half(Split([f"s{i}"], [f"t{i}"]), Split([f"r{i}"], [f"u{i}"])) for i in (1, 2)]
+    trained = []
+
+    class Echo(Translator):
+        model, tokenizer = torch.nn.Linear(1, 1), None
+
+        def __init__(self):
+            pass
+
+        def __call__(self, texts, beam_size):
+            return [f"{text} after {trained[-1]}" for text in texts]
+
+    monkeypatch.setattr(record_leakage, "encode_pairs", lambda _, pairs: pairs.source)
+    monkeypatch.setattr(record_leakage, "TokenBatches", lambda *_: [None])
+    monkeypatch.setattr(record_leakage, "train", lambda _, pairs, *__: trained.extend(pairs))
+    assert record_leakage.fine_tune(Echo(), tuple(halves), seed=0) == {
+        "relatives": ["s1 after r1", "s2 after r2"],
+        "strangers": ["s1 after r2", "s2 after r1"],
+    }
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_halves_have_relatives_of_their_own_only(seed):
     halves = draw_halves(make_pairs(), seed)
@@ -76,3 +128,22 @@ def test_the_record_holds_what_the_chapter_reads():
     means = [np.mean([run[name] for run in record["fine_tuning"]["runs"]])
              for name in ("relatives", "strangers")]  # fmt: skip
     assert low < gain < high and gain == pytest.approx(means[0] - means[1], abs=0.02)
+
+
+def test_the_recorded_scores_follow_from_the_translations():
+    record, texts = read_record(RECORD), stored_texts(RECORD)
+    if not texts:
+        pytest.skip("from before translations were kept")
+    pairs = read_pairs(require_file("deu.txt.gz", SHIPPED))
+    for run in record["memory"]:
+        right = random_references(pairs, run["seed"])
+        for name, score in run["bleu"].items():
+            found = texts[f"split {run['seed']}, {name}"]
+            assert bleu_of(found, right) == pytest.approx(score, abs=1e-4)
+    right = [text for half in draw_halves(load_corpus(SHIPPED).test) for text in half.test.target]
+    tuned = record["fine_tuning"]
+    assert bleu_of(texts["shipped"], right) == pytest.approx(tuned["shipped"], abs=1e-4)
+    for run in tuned["runs"]:
+        for name in ("relatives", "strangers"):
+            again = bleu_of(texts[f"{name}, seed {run['seed']}"], right)
+            assert again == pytest.approx(run[name], abs=1e-4)

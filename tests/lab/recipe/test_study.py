@@ -1,13 +1,20 @@
 """The small study of the recipe: its measurements and its record."""
 
 import pytest
+from sacrebleu.metrics import BLEU, CHRF
 
+from transformer.data.corpora import load_corpus
 from transformer.inference.translator import Translator
+from transformer.lab.recipe.record import SPLIT
 from transformer.lab.recipe.study import (
+    RECORD,
+    SETTINGS,
     first_pairs,
+    recorded_study,
     run_variant,
 )
 from transformer.lab.recipe.training import make_model, mean_weights, quality, short_text, train
+from transformer.lab.recording import stored_texts
 from transformer.model.config import TransformerConfig
 from transformer.recipes.presets import Preset
 from transformer.recipes.translation import evaluate
@@ -49,3 +56,20 @@ def test_a_run_measures_what_it_says(text):
         for score in evaluate(Translator(model, text.tokenizer), text.text, beam_size=1):
             assert found[name][score.name] == score.score
             assert found["signatures"][score.name] == score.signature
+        again = BLEU().corpus_score(found["translations"][name], [text.text.target])
+        assert found[name]["BLEU"] == pytest.approx(again.score)
+
+
+def test_the_recorded_scores_follow_from_the_translations():
+    texts = stored_texts(RECORD)
+    if not texts:
+        pytest.skip("from before translations were kept")
+    split = load_corpus("tatoeba-en-de").splits[SPLIT]
+    short = [pair for pair in split if max(len(side.split()) for side in pair) <= 4]
+    for run in recorded_study()["runs"]:
+        right = [target for _, target in short[: SETTINGS[run["setting"]].test_pairs]]
+        for weights in ("last", "averaged"):
+            name = f"{run['setting']}, {run['variant']}, seed {run['seed']}, {weights}"
+            for key, metric in (("BLEU", BLEU()), ("chrF2", CHRF())):
+                again = metric.corpus_score(texts[name], [right]).score
+                assert run[weights][key] == pytest.approx(again)

@@ -1,6 +1,6 @@
 """Train every variant of the small study of the recipe and write the record of chapters 14 and 15.
 
-    python -m transformer.lab.recipe.record     about ten minutes on one core
+    python -m transformer.lab.recipe.record     about 35 minutes on one core
 
 Runs that the record holds are kept: a stopped recording continues, on the same machine. Delete the
 file to record anew.
@@ -39,6 +39,10 @@ def main() -> None:
                     continue
                 started = time.process_time()
                 found = run_variant(SETTINGS[setting].with_changes(seed=seed, **changes), text)
+                recording.texts |= {
+                    f"{setting}, {variant}, seed {seed}, {weights}": texts
+                    for weights, texts in found.pop("translations").items()
+                }
                 about = dict(setting=setting, variant=variant, changes=changes, seed=seed)
                 seconds = round(time.process_time() - started, 1)
                 runs.append(about | dict(cpu_seconds=seconds) | found)

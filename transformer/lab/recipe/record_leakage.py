@@ -13,7 +13,6 @@ import torch
 from transformer.data.batching import TokenBatches, encode_pairs
 from transformer.data.corpora.local import require_file
 from transformer.data.corpora.tatoeba import read_pairs
-from transformer.data.parallel import Split
 from transformer.inference.significance import (
     bleu_of_counts,
     bootstrap,
@@ -34,8 +33,12 @@ SPLITS, TEST_PAIRS, SEEDS = range(5), 1000, range(3)
 PASSES, RATE = 2, 3e-4
 
 
-def measure_memory(memory: NearestSentence, seed: int) -> dict[str, object]:
+def measure_memory(
+    memory: NearestSentence, seed: int, texts: dict[str, list[str]]
+) -> dict[str, object]:
     """Score the nearest sentence of four training sets on one random test set.
+
+    ``texts`` takes the translations.
 
     Returns:
         For each training set its size and its BLEU; and the BLEU that is lost from the first to
@@ -46,7 +49,8 @@ def measure_memory(memory: NearestSentence, seed: int) -> dict[str, object]:
     sets = training_sets(pairs, test)
     found = recall(memory, [pairs.source[i] for i in test], sets)
     right = [pairs.target[i] for i in test]
-    counts = {name: sentence_counts(texts, right) for name, texts in found.items()}
+    texts |= {f"split {seed}, {name}": each for name, each in found.items()}
+    counts = {name: sentence_counts(each, right) for name, each in found.items()}
     scores = {name: float(bleu_of_counts(each.sum(axis=0))) for name, each in counts.items()}
     first, *_, last = counts.values()
     low, high = interval(bootstrap(first) - bootstrap(last))
@@ -59,18 +63,16 @@ def measure_memory(memory: NearestSentence, seed: int) -> dict[str, object]:
     )
 
 
-def fine_tune(
-    translator: Translator, halves: tuple[Half, Half], seed: int
-) -> dict[str, list[list[int]]]:
+def fine_tune(translator: Translator, halves: tuple[Half, Half], seed: int) -> dict[str, list[str]]:
     """Train on the relatives of one half, then anew on those of the other; test both on both.
 
     Returns:
-        The counts of every test sentence, as :func:`sentence_counts` returns them, after training
+        The greedy translation of every test sentence, those of the first half first, after training
         on its relative ("relatives") and on those of the other half ("strangers").
     """
     model: Any = translator.model
     weights = copy_weights(model)
-    counts: dict[str, list[np.ndarray]] = {"relatives": [], "strangers": []}
+    found: dict[str, list[list[str]]] = {"relatives": [], "strangers": []}
     for trained in halves:
         pairs = encode_pairs(translator.tokenizer, trained.relatives)
         steps = PASSES * len(TokenBatches(pairs, 512))
@@ -78,20 +80,10 @@ def fine_tune(
         train(model, pairs, config, lambda step: RATE)
         for tested in halves:
             name = "relatives" if tested is trained else "strangers"
-            counts[name].append(count(translator, tested.test))
+            found[name].append(translator(tested.test.source, beam_size=1))
         model.load_state_dict(weights)
-    # The strangers were tested in the other order.
-    ordered = counts["relatives"], counts["strangers"][::-1]
-    return {
-        name: np.concatenate(parts).tolist()
-        for name, parts in zip(("relatives", "strangers"), ordered, strict=True)
-    }
-
-
-def count(translator: Translator, test: Split) -> np.ndarray:
-    """Return the counts of the greedy translations."""
-    translator.model.eval()
-    return sentence_counts(translator(test.source, beam_size=1), test.target)
+    found["strangers"].reverse()  # they were tested in the other order
+    return {name: first + second for name, (first, second) in found.items()}
 
 
 def main() -> None:
@@ -100,19 +92,27 @@ def main() -> None:
     torch.set_num_threads(1)
     translator, corpus, heading = shipped()
     recording = Recording(output, "transformer.lab.recipe.record_leakage", digits=4, **heading)
-    content = recording.content
+    content, texts = recording.content, recording.texts
     done = content.setdefault("memory", [])
     if missing := [seed for seed in SPLITS if seed not in {run["seed"] for run in done}]:
         memory = NearestSentence(read_pairs(require_file("deu.txt.gz", SHIPPED)))
         for seed in missing:
-            done.append(measure_memory(memory, seed))
+            done.append(measure_memory(memory, seed, texts))
             recording.save(f"random split {seed}")
     if "fine_tuning" not in content:
         halves = draw_halves(corpus.test)
-        before = np.concatenate([count(translator, half.test) for half in halves])
-        runs = [fine_tune(translator, halves, seed) for seed in SEEDS]
+        source, target = (
+            [text for half in halves for text in getattr(half.test, side)]
+            for side in ("source", "target")
+        )
+        texts["shipped"] = translator(source, beam_size=1)
+        for seed in SEEDS:
+            found = fine_tune(translator, halves, seed)
+            texts |= {f"{name}, seed {seed}": each for name, each in found.items()}
+        before = sentence_counts(texts["shipped"], target)
         ours, theirs = (
-            [np.array(run[name]) for run in runs] for name in ("relatives", "strangers")
+            [sentence_counts(texts[f"{name}, seed {seed}"], target) for seed in SEEDS]
+            for name in ("relatives", "strangers")
         )
         low, high = interval(paired_bootstrap(ours, theirs))
         scores = [[float(bleu_of_counts(c.sum(axis=0))) for c in each] for each in (ours, theirs)]
