@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from transformer.lab.beyond import study
 from transformer.lab.beyond.encoder_model import VectorEmbedding, best_span
@@ -53,15 +54,36 @@ def test_the_best_span_is_in_order_and_within_the_text():
 
 def test_the_record_holds_every_planned_run():
     record = study.recorded_study()
-    found = {(run["task"], run["method"], run["seed"]) for run in record["runs"]}
-    for seed in study.SEEDS:
-        for name, method, factor in study.planned(seed):
-            assert (name, study.title(method, factor), seed) in found
-    assert {name for name, _, _ in found} == set(NAMES) == set(record["sizes"])
-    assert record["rate"] == study.RATE
     runs = record["runs"]
+    for name, method, rate, factor in study.planned():
+        found = study.runs_of(runs, name, method, rate, factor)
+        assert [run["seed"] for run in found] == [*study.SEEDS]
+    assert {run["task"] for run in runs} == set(NAMES) == set(record["sizes"])
+    assert (record["rate"], record["dropout"]) == (study.RATE, study.DROPOUT)
     assert len(study.scores_of(runs, "digits", "LSTM", "right, %")) == len(study.SEEDS)
     assert len(study.scores_of(runs, "digits", "gradient boosting", "right, %")) == 1
+
+
+def test_every_run_is_planned_once():
+    cases = [*study.planned()]
+    assert len(cases) == len(set(cases)) == 14 + 2 * 2 * (5 + 3) - 4
+
+
+def test_the_best_rate_has_the_best_mean():
+    runs = [
+        dict(task="a", method="b", rate=rate, factor=study.FACTOR, seed=seed, scores=dict(right=x))
+        for rate, found in ((2e-3, (1, 9)), (5e-3, (6, 7)), (1e-2, (2, 2)))
+        for seed, x in enumerate(found)
+    ]
+    assert study.best_rate(runs, "a", "b", "right", study.FACTOR) == 5e-3
+    assert study.scores_of(runs, "a", "b", "right", 5e-3, study.FACTOR).tolist() == [6, 7]
+    assert study.scores_of(runs, "a", "b", "right", 5e-3).tolist() == []
+
+
+def test_all_networks_drop_as_much():
+    for make in study.NETWORKS.values():
+        drops = [m.p for m in make(load_task("digits")).modules() if isinstance(m, nn.Dropout)]
+        assert set(drops) - {0.0} == {study.DROPOUT}
 
 
 def test_a_cheap_recorded_score_comes_out_again():

@@ -59,10 +59,10 @@ def test_one_long_segment_and_many_short_ones_agree_while_the_memory_holds_all()
     torch.testing.assert_close(torch.cat(parts, dim=1), whole)
 
 
-def test_counting_positions_go_on_and_restarting_ones_begin_anew():
+def test_continuing_positions_go_on_and_restarting_ones_begin_anew():
     torch.manual_seed(0)
     tokens = torch.randint(8, (1, 6))
-    for positions, same in (("restarting", True), ("counting", False), ("relative", True)):
+    for positions, same in (("restarting", True), ("continuing", False), ("relative", True)):
         model = SegmentModel(8, positions=positions)
         assert torch.allclose(model(tokens)[0], model(tokens, start=6)[0], atol=1e-5) == same
 

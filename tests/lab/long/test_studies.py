@@ -20,9 +20,10 @@ def test_no_run_is_missing(study):
 
 def test_a_missing_run_is_made(monkeypatch):
     monkeypatch.setattr(hops, "learn", lambda case, seed: 0.5)
-    runs = read_record(hops.RECORD)["runs"]
+    runs = [run for run, _ in hops.missing([])]
+    assert len(runs) == 7 * 10 + 9 * 4
     ((run, line),) = hops.missing(runs[1:])
-    assert (run["case"], run["seed"]) == (runs[0]["case"], runs[0]["seed"]) and "0.5" in line
+    assert run == runs[0] and "0.5" in line
 
 
 @pytest.mark.parametrize(
@@ -35,9 +36,31 @@ def test_a_missing_run_is_made(monkeypatch):
     ],
 )
 def test_chains_of_hops(pattern, layers, far):
-    reached = hops.Case(pattern, layers, 24).reached()
+    reached = hops.Case(pattern, layers, 24).chains() > 0
     expected = far | ({24} if "stride" in pattern and layers == 1 else set())
     assert {*reached.nonzero().flatten().tolist()} == expected
+
+
+def test_chains_are_counted():
+    chains = hops.Case("window of 8", 3, 21).chains()
+    assert chains[[14, 18, 20, 21]].tolist() == [36, 10, 3, 1]
+    assert hops.Case("window of 8", 2, 15).chains()[14:].tolist() == [1, 0]
+
+
+def test_a_frozen_reader_trains_its_output_only(monkeypatch):
+    made = []
+
+    class Kept(truncation.RecurrentReader):
+        def __init__(self):
+            super().__init__()
+            made.append((self, {name: w.clone() for name, w in self.named_parameters()}))
+
+    monkeypatch.setattr(truncation, "RecurrentReader", Kept)
+    for cut in (truncation.FROZEN, 4):
+        truncation.learn(cut, 1e-2, seed=1, steps=2)
+        model, before = made[-1]
+        moved = {n.split(".")[0] for n, w in model.named_parameters() if not w.equal(before[n])}
+        assert moved == ({"output"} if cut == truncation.FROZEN else {"embedding", "gru", "output"})
 
 
 def gradient(model, cut, tokens, labels):

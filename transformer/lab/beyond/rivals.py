@@ -15,11 +15,19 @@ class LSTMModel(nn.Module):
         d_model: number of features that ``inputs`` returns.
         outputs: numbers per answer.
         each: whether to answer at each position; otherwise once, from the mean over positions.
+        dropout: share of numbers dropped from the embeddings and from the output of each layer.
     """
 
-    def __init__(self, inputs: nn.Module, d_model: int, outputs: int, each: bool = False):
+    def __init__(
+        self,
+        inputs: nn.Module,
+        d_model: int,
+        outputs: int,
+        each: bool = False,
+        dropout: float = 0.0,
+    ):
         super().__init__()
-        self.inputs, self.each = inputs, each
+        self.inputs, self.each, self.dropout = inputs, each, nn.Dropout(dropout)
         self.recurrent: nn.RNNBase = nn.LSTM(d_model, d_model, batch_first=True, bidirectional=True)
         self.answer = nn.Linear(2 * d_model, outputs)
 
@@ -27,15 +35,16 @@ class LSTMModel(nn.Module):
         self, x: Int[Tensor, "B S"] | Float[Tensor, "B S features"]
     ) -> Float[Tensor, "B S both"]:
         """Return the states of both directions; ignore those at padding positions."""
-        y = self.inputs(x)
+        y = self.dropout(self.inputs(x))
         if x.is_floating_point():
-            return self.recurrent(y)[0]
+            return self.dropout(self.recurrent(y)[0])
         lengths = (x != 0).sum(dim=1).clamp(min=1)
         packed = nn.utils.rnn.pack_padded_sequence(
             y, lengths, batch_first=True, enforce_sorted=False
         )
         states = self.recurrent(packed)[0]
-        return nn.utils.rnn.pad_packed_sequence(states, True, total_length=x.size(1))[0]
+        y = nn.utils.rnn.pad_packed_sequence(states, True, total_length=x.size(1))[0]
+        return self.dropout(y)
 
     def forward(
         self, x: Int[Tensor, "B S"] | Float[Tensor, "B S features"]
@@ -52,9 +61,15 @@ class AttentiveGRU(LSTMModel):
     """
 
     def __init__(
-        self, inputs: nn.Module, d_model: int, outputs: int, each: bool = False, num_heads: int = 4
+        self,
+        inputs: nn.Module,
+        d_model: int,
+        outputs: int,
+        each: bool = False,
+        dropout: float = 0.0,
+        num_heads: int = 4,
     ):
-        super().__init__(inputs, d_model, outputs, each)
+        super().__init__(inputs, d_model, outputs, each, dropout)
         half = 3 * d_model // 4  # for about as many parameters as the others
         self.recurrent = nn.GRU(d_model, half, batch_first=True, bidirectional=True)
         self.attention = MultiHeadAttention(2 * half, num_heads)
@@ -66,7 +81,7 @@ class AttentiveGRU(LSTMModel):
         """Return the states after the attention."""
         y = super().read(x)
         mask = None if x.is_floating_point() else padding_mask(x)
-        return y + self.attention(y, mask=mask)
+        return y + self.dropout(self.attention(y, mask=mask))
 
 
 def count(model: nn.Module) -> int:

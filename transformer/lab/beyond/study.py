@@ -1,14 +1,15 @@
 """One encoder on four tasks, beside rivals: three seeds each, in a record.
 
-    python -m transformer.lab.beyond.study       five minutes on one core
+    python -m transformer.lab.beyond.study       eight minutes on one core
 
-All networks have the same inputs, steps, batches and learning rate, and about as many parameters.
-Only the Transformer has dropout. None was tuned. Ctrl-C stops the recording; the same command
-continues it.
+All networks have the same inputs, steps, batches, learning rate and dropout, and about as many
+parameters. On two tasks, the Transformer and the LSTM are also trained with other learning rates
+and for more steps. Ctrl-C stops the recording; the same command continues it.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,18 @@ from transformer.recipes.record import read_record
 
 RECORD = Path(__file__).with_name("study.json")
 SEEDS = tuple(range(3))
-BATCH_SIZE, RATE = 32, 5e-3
+BATCH_SIZE, RATE, DROPOUT = 32, 5e-3, 0.1
 
 #: Tasks on which the encoder is trained without positions, too.
 CONTROLLED = ("digits", "phrases")
-#: Networks that are trained for four times as many steps, too, and with how many seeds by task.
-LONGER, FACTOR = ("Transformer", "LSTM"), 4
-LONGER_SEEDS = {"rivers": 3, "phrases": 1}
+#: Tasks and networks that are trained with several learning rates, too: by the factor on the
+#: number of steps.
+SWEPT, RIVALS, FACTOR = ("rivers", "phrases"), ("Transformer", "LSTM"), 4
+RATES = {1: (1e-3, 2e-3, RATE, 1e-2, 2e-2), FACTOR: (2e-3, RATE, 1e-2)}
 
 #: The encoder of all four tasks; its vocabulary is that of the task.
 CONFIG = TransformerConfig(
-    vocab_size=4, d_model=D_MODEL, d_ff=64, num_heads=4, num_layers=2, dropout=0.1
+    vocab_size=4, d_model=D_MODEL, d_ff=64, num_heads=4, num_layers=2, dropout=DROPOUT
 )
 
 
@@ -57,14 +59,14 @@ def unplaced(task: Task) -> nn.Module:
 NETWORKS: Mapping[str, Callable[[Task], nn.Module]] = {
     "Transformer": encoder,
     "without positions": unplaced,
-    "LSTM": lambda task: LSTMModel(task.embedding(), D_MODEL, task.outputs, task.each),
+    "LSTM": lambda task: LSTMModel(task.embedding(), D_MODEL, task.outputs, task.each, DROPOUT),
     "GRU + self-attention": lambda task: AttentiveGRU(
-        task.embedding(), D_MODEL, task.outputs, task.each
+        task.embedding(), D_MODEL, task.outputs, task.each, DROPOUT
     ),
 }
 
 
-def train(name: str, task: Task, seed: int, factor: int = 1) -> nn.Module:
+def train(name: str, task: Task, seed: int, rate: float = RATE, factor: int = 1) -> nn.Module:
     """Train a network on a task, for ``factor`` times the task's number of steps."""
     torch.manual_seed(seed)
     model = NETWORKS[name](task)
@@ -74,33 +76,58 @@ def train(name: str, task: Task, seed: int, factor: int = 1) -> nn.Module:
         return task.loss(model(task.inputs[rows]), right)
 
     train_by_rows(
-        model, loss, len(task.inputs), factor * task.steps, BATCH_SIZE, rate=RATE, seed=seed
+        model, loss, len(task.inputs), factor * task.steps, BATCH_SIZE, rate=rate, seed=seed
     )
     return model
 
 
+def runs_of(
+    runs: Iterable[Mapping[str, Any]], task: str, method: str, rate: float = RATE, factor: int = 1
+) -> list[Mapping[str, Any]]:
+    """Return the recorded runs of a method, by seed; a method that is not a network has one."""
+    wanted = (task, method, rate, factor)
+    found = [run for run in runs if _case(run) == wanted]
+    return sorted(found, key=lambda run: run["seed"])
+
+
 def scores_of(
-    runs: Iterable[Mapping[str, Any]], task: str, method: str, score: str
+    runs: Iterable[Mapping[str, Any]],
+    task: str,
+    method: str,
+    score: str,
+    rate: float = RATE,
+    factor: int = 1,
 ) -> Float[np.ndarray, " seeds"]:
     """Return a recorded score of a method, by seed; one value for a method without seeds."""
-    found = [r for r in runs if (r["task"], r["method"]) == (task, method)]
-    return np.array([run["scores"][score] for run in sorted(found, key=lambda run: run["seed"])])
+    found = runs_of(runs, task, method, rate, factor)
+    return np.array([run["scores"][score] for run in found], dtype=float)
 
 
-def planned(seed: int) -> Iterator[tuple[str, str, int]]:
-    """Yield task, network and factor of all runs of a seed."""
+def best_rate(
+    runs: Iterable[Mapping[str, Any]], task: str, method: str, score: str, factor: int = 1
+) -> float:
+    """Return the learning rate with the highest mean score on the test set."""
+    return max(
+        RATES[factor],
+        key=lambda rate: scores_of(runs, task, method, score, rate, factor).mean(),
+    )
+
+
+def planned() -> Iterator[tuple[str, str, float, int]]:
+    """Yield task, network, learning rate and factor of all runs of a seed."""
     for name in NAMES:
         for method in NETWORKS:
             if method != "without positions" or name in CONTROLLED:
-                yield name, method, 1
-    for name, seeds in LONGER_SEEDS.items():
-        for method in LONGER if seed < seeds else ():
-            yield name, method, FACTOR
+                yield name, method, RATE, 1
+    for factor, rates in RATES.items():
+        for name, method, rate in product(SWEPT, RIVALS, rates):
+            if (rate, factor) != (RATE, 1):
+                yield name, method, rate, factor
 
 
-def title(method: str, factor: int) -> str:
-    """Return the name of a network in the record."""
-    return method if factor == 1 else f"{method}, {factor} times the steps"
+def _case(run: Mapping[str, Any]) -> tuple[str, str, float, int]:
+    """Return what a run was of; a method that is not a network has no learning rate."""
+    return run["task"], run["method"], run.get("rate", RATE), run.get("factor", 1)
 
 
 def main() -> None:
@@ -110,29 +137,29 @@ def main() -> None:
     tasks = {name: load_task(name) for name in NAMES}
     recording = Recording(
         options.parse_args().output, "transformer.lab.beyond.study", digits=4,
-        rate=RATE, batch_size=BATCH_SIZE, steps={name: task.steps for name, task in tasks.items()},
+        rate=RATE, batch_size=BATCH_SIZE, dropout=DROPOUT,
+        steps={name: task.steps for name, task in tasks.items()},
         sizes={name: [len(t.inputs), len(t.test_inputs)] for name, t in tasks.items()},
     )  # fmt: skip
     runs = recording.content.setdefault("runs", [])
-    done = {(run["task"], run["method"], run["seed"]) for run in runs}
+    done = {(*_case(run), run["seed"]) for run in runs}
     for name, task in tasks.items():
         for method, make in (task.simple, ("gradient boosting", task.boosting)):
-            if (name, method, SEEDS[0]) not in done:
+            if (name, method, RATE, 1, SEEDS[0]) not in done:
                 runs.append(dict(task=name, method=method, seed=SEEDS[0], scores=make()))
                 recording.save(f"{name}, {method}: {runs[-1]['scores']}")
-    for seed in SEEDS:
-        for name, method, factor in planned(seed):
-            key, task = title(method, factor), tasks[name]
-            if (name, key, seed) in done:
-                continue
-            begun = time.process_time()
-            model = train(method, task, seed, factor)
-            scores = task.score(answers(model, task.test_inputs), task.test_answers)
-            runs.append(
-                dict(task=name, method=key, seed=seed, scores=scores,
-                     parameters=count(model), seconds=time.process_time() - begun)
-            )  # fmt: skip
-            recording.save(f"{name}, {key}, {seed}: {scores}")
+    for seed, case in product(SEEDS, planned()):
+        if (*case, seed) in done:
+            continue
+        name, method, rate, factor = case
+        task, begun = tasks[name], time.process_time()
+        model = train(method, task, seed, rate, factor)
+        scores = task.score(answers(model, task.test_inputs), task.test_answers)
+        runs.append(
+            dict(task=name, method=method, rate=rate, factor=factor, seed=seed, scores=scores,
+                 parameters=count(model), seconds=time.process_time() - begun)
+        )  # fmt: skip
+        recording.save(f"{name}, {method}, rate {rate:g}, {factor} times, seed {seed}: {scores}")
     recording.save("all runs are there")
 
 

@@ -43,8 +43,10 @@ class HalfPrecision(TorchFunctionMode):
 
     Attributes:
         sizes: number of gradient entries in [2^e, 2^(e + 1)) before rounding, for each e from
-            ``LOWEST`` to ``HIGHEST``, if counted; without zeros and non-finite entries.
-        vanished: number of nonzero entries that became 0.
+            ``LOWEST`` to ``HIGHEST``, if counted; without zeros and non-finite entries. A gradient
+            that one product returns and the next receives is counted at both.
+        vanished: number of nonzero entries that became 0. An entry counts at the first product
+            only, because it is 0 at those that follow.
         overflowed: number of finite entries that became infinite.
     """
 
@@ -178,15 +180,16 @@ def lost_updates(weights: Float[Tensor, "..."], update: float, dtype: torch.dtyp
 RECORD = Path(__file__).parent / "half_precision.json"
 
 _MANY = 2**22
-#: The arguments of :func:`train_in_half` for each way to train, by its name.
+#: The arguments of :func:`train_in_half` for each way to train, by its name, which gives the format
+#: and the positions in the mean of a step. The last way has the mean of its own batch.
 WAYS: dict[str, dict[str, Any]] = {
-    "float32": dict(dtype=None, step_tokens=_MANY),
-    "float16, 25,000 tokens": dict(dtype=torch.float16, step_tokens=25_000),
+    "float32, 4 million": dict(dtype=None, step_tokens=_MANY),
+    "float16, 25,000": dict(dtype=torch.float16, step_tokens=25_000),
     "float16, 1 million": dict(dtype=torch.float16, step_tokens=2**20),
     "float16, 4 million": dict(dtype=torch.float16, step_tokens=_MANY),
     "float16, 4 million, loss × 2¹⁶": dict(dtype=torch.float16, step_tokens=_MANY, scale=2.0**16),
     "bfloat16, 4 million": dict(dtype=torch.bfloat16, step_tokens=_MANY),
-    "bfloat16, weights too": dict(dtype=torch.bfloat16, keep_master=False),
+    "bfloat16, 256 (one batch), weights too": dict(dtype=torch.bfloat16, keep_master=False),
 }
 SEEDS = (1, 2, 3, 4, 5)
 STEPS = 300

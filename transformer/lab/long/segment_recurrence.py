@@ -19,7 +19,7 @@ from transformer.model.attention import masked_softmax
 from transformer.model.layers import PositionwiseFeedForward, Residual
 from transformer.model.positional import sinusoidal_table
 
-SegmentPositions = Literal["relative", "restarting", "counting"]
+SegmentPositions = Literal["relative", "restarting", "continuing"]
 
 # Maps the distances of the keys behind the queries, (T, M + T), to a mask.
 Pattern = Callable[[Tensor], Tensor]
@@ -114,7 +114,7 @@ class SegmentModel(nn.Module):
     Args:
         memory_length: number of earlier positions that each layer stores; 0 for no memory.
         positions: "relative"; or sinusoids added to the embeddings as in the paper, "restarting"
-            at 0 in every segment or "counting" on from segment to segment.
+            at 0 in every segment or "continuing" from segment to segment.
         pattern: selects the distances that may be attended to, from 0 on; None for all.
     """
 
@@ -147,7 +147,7 @@ class SegmentModel(nn.Module):
 
         Args:
             memories: the memories returned for the previous segment; None at the start.
-            start: position of the first token in the stream, for "counting".
+            start: position of the first token in the stream, for "continuing".
 
         Returns:
             The logits, and the memory of each layer, (B, at most ``memory_length``, d_model),
@@ -155,7 +155,7 @@ class SegmentModel(nn.Module):
         """
         x = self.embedding(tokens)
         if self.positions != "relative":
-            first = start if self.positions == "counting" else 0
+            first = start if self.positions == "continuing" else 0
             x = x + sinusoidal_table(first + x.size(1), x.size(-1))[first:].to(x)
         if memories is None:
             memories = [x.new_zeros(len(x), 0, x.size(-1))] * len(self.layers)

@@ -20,7 +20,7 @@ TRAINED, TESTED = 8, 40
 KINDS: dict[str, dict[str, Any]] = {
     "no memory": dict(memory_length=0),
     "positions restart": dict(memory_length=MEMORY, positions="restarting"),
-    "positions count on": dict(memory_length=MEMORY, positions="counting"),
+    "positions continue": dict(memory_length=MEMORY, positions="continuing"),
     "distances": dict(memory_length=MEMORY),
 }
 SEEDS = (1, 2, 3, 4)

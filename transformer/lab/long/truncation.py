@@ -74,6 +74,8 @@ RECORD = Path(__file__).parent / "truncation.json"
 DELAY = 4
 LENGTH = 24
 CUTS = (1, 2, 4, 6, 8, 12, 24)
+#: In place of a cut: only the output layer is trained, on the states of the untrained GRU.
+FROZEN = 0
 RATES = (1e-2,)
 SEEDS = (1, 2, 3, 4)
 STEPS = 400
@@ -86,17 +88,23 @@ def learn(cut: int, rate: float, seed: int, steps: int = STEPS) -> float:
     """Train a reader to repeat the symbol ``DELAY`` positions before; return its accuracy.
 
     Each update uses one batch of whole streams, whatever the cut.
+
+    Args:
+        cut: number of positions that a gradient passes at most, or ``FROZEN``.
     """
     torch.manual_seed(seed)
     model, task = RecurrentReader(), Echo(DELAY)
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    trained = model.output if cut == FROZEN else model
+    model.requires_grad_(False)
+    trained.requires_grad_(True)
+    optimizer = torch.optim.Adam(trained.parameters(), lr=rate)
     for step in range(1, steps + 1):
         for group in optimizer.param_groups:
             group["lr"] = rate * min(20 * step / steps, 1.05 * (1 - step / steps) + 0.01)
         optimizer.zero_grad()
-        add_gradient(model, *task.draw(16, LENGTH, generator), cut)
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        add_gradient(model, *task.draw(16, LENGTH, generator), cut or None)
+        nn.utils.clip_grad_norm_(trained.parameters(), 1.0)
         optimizer.step()
     with torch.no_grad():
         tokens, labels = task.draw(64, LENGTH, torch.Generator().manual_seed(10**6))
@@ -107,7 +115,7 @@ def learn(cut: int, rate: float, seed: int, steps: int = STEPS) -> float:
 def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
     """Train what a record lacks, and yield each run with a line about it."""
     done = {(run["cut"], run["rate"], run["seed"]) for run in runs}
-    for rate, seed, cut in product(RATES, SEEDS, CUTS):
+    for rate, seed, cut in product(RATES, SEEDS, (FROZEN, *CUTS)):
         if (cut, rate, seed) not in done:
             right = learn(cut, rate, seed)
             run = dict(cut=cut, rate=rate, seed=seed, right=right)

@@ -1,0 +1,91 @@
+"""Which gender a translation gives to people whose occupation the English names.
+
+English names an occupation without a gender, German nearly always with one: *a teacher* is *Lehrer*
+or *Lehrerin*. A pair of sentences counts if its English names one of the occupations and its German
+has exactly one of the two forms. The rule is the same for training text, references and
+translations.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Said = Literal["neither", "a woman", "a man"]
+
+_REGULAR = (
+    "teacher=Lehrer student=Student,Schüler singer=Sänger dancer=Tänzer musician=Musiker "
+    "artist=Künstler writer=Schriftsteller author=Autor poet=Dichter journalist=Journalist "
+    "reporter=Reporter scientist=Wissenschaftler professor=Professor engineer=Ingenieur "
+    "mechanic=Mechaniker pilot=Pilot soldier=Soldat detective=Detektiv judge=Richter "
+    "gardener=Gärtner secretary=Sekretär interpreter=Dolmetscher translator=Übersetzer "
+    "photographer=Fotograf tourist=Tourist politician=Politiker painter=Maler boss=Chef"
+)
+
+#: Masculine and feminine forms by the English noun. Nouns that are also common verbs, such as
+#: "cook", and nouns for one gender, such as "waitress", are left out.
+OCCUPATIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    noun: (tuple(forms.split(",")), tuple(f"{form}in" for form in forms.split(",")))
+    for noun, forms in (pair.split("=") for pair in _REGULAR.split())
+} | {
+    "doctor": (("Arzt", "Doktor"), ("Ärztin", "Doktorin")),
+    "dentist": (("Zahnarzt",), ("Zahnärztin",)),
+    "lawyer": (("Anwalt",), ("Anwältin",)),
+    "farmer": (("Bauer", "Landwirt"), ("Bäuerin", "Landwirtin")),
+    "nurse": (("Krankenpfleger",), ("Krankenschwester", "Krankenpflegerin")),
+}
+
+_WOMAN = re.compile(
+    r"\b(she|her|hers|herself|mary|mrs|ms|miss|woman|girl|mother|sister|wife|daughter|aunt)\b", re.I
+)
+_MAN = re.compile(r"\b(he|him|his|himself|tom|mr|man|boy|father|brother|husband|son|uncle)\b", re.I)
+
+
+@dataclass(frozen=True)
+class NamedPair:
+    """A pair of sentences whose English names an occupation."""
+
+    occupation: str
+    said: Said
+    english: str
+    german: str
+
+    @property
+    def feminine(self) -> bool | None:
+        """Whether the German has the feminine form; None if it has neither form or both."""
+        return is_feminine(self.occupation, self.german)
+
+
+def said_of(english: str) -> Said:
+    """Return whether a sentence has a word for a woman and none for a man, or the reverse.
+
+    The word need not be about the person with the occupation: "Her teacher praised her."
+    """
+    woman, man = bool(_WOMAN.search(english)), bool(_MAN.search(english))
+    return "neither" if woman == man else "a woman" if woman else "a man"
+
+
+def is_feminine(occupation: str, german: str) -> bool | None:
+    """Return whether a German sentence has the feminine form of an occupation.
+
+    Endings of the cases and first parts of compounds do not matter: "Englischlehrers" is a form of
+    "Lehrer".
+
+    Returns:
+        None if the sentence has neither the masculine nor the feminine form, or both.
+    """
+    masculine, feminine = (
+        bool(re.search(rf"\b\w*({'|'.join(forms)})(s|es|n|en)?\b", german, re.I))
+        for forms in OCCUPATIONS[occupation]
+    )
+    return None if masculine == feminine else feminine
+
+
+def named_pairs(pairs: Iterable[tuple[str, str]]) -> list[NamedPair]:
+    """Return the pairs of English and German whose English names exactly one occupation."""
+    found = []
+    for english, german in pairs:
+        nouns = OCCUPATIONS.keys() & set(re.findall(r"\w+", english.lower()))
+        if len(nouns) == 1:
+            found.append(NamedPair(nouns.pop(), said_of(english), english, german))
+    return found
