@@ -3,7 +3,9 @@
 import pytest
 
 from tests.pretend_device import DEVICE, pretend_device
+from transformer.data.tokenizer import Tokenizer
 from transformer.inference.decoding import Hypothesis, beam_search, greedy_search
+from transformer.inference.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 PAD, EOS = 0, 2
@@ -34,3 +36,16 @@ def test_one_wait_per_token(small_transformer, pad_rows, search):
         assert ours.score == pytest.approx(theirs.score, abs=1e-4)
     # One before, for the lengths of the source, and a few after, for the translations.
     assert len(steps) <= device.waits.total() <= len(steps) + 4, device.waits
+
+
+def test_a_translation_copies_each_batch_once(small_transformer):
+    texts = ["a dog", "a cat", "a dog sees a cat", "a cat sees"]
+    tokenizer = Tokenizer.train(texts * 9, vocab_size=265)
+    translator = Translator(small_transformer(265, max_length=20), tokenizer, "cpu")
+    expected = translator.translate(texts, max_length=5)
+    with pretend_device() as device:
+        translator.model.to(DEVICE)
+        device.waits.clear()
+        assert translator.translate(texts, max_length=5, batch_size=2) == expected
+    copies = sum(count for what, count in device.waits.items() if what.endswith(", to the device"))
+    assert copies == 2, device.waits

@@ -51,6 +51,7 @@ def model_card(
     command: str | None = None,
     limits: str = _LIMITS,
     title: str | None = None,
+    others: Iterable[Mapping[str, Any]] = (),
 ) -> str:
     """Write a model card from the record of a run; anything not given is left out.
 
@@ -63,12 +64,14 @@ def model_card(
         parameters: number of parameters.
         training: any of ``steps``, ``target_tokens``, ``minutes``, ``seed``, ``averaged`` (names of
             the checkpoints), ``hardware`` and ``preset``, whose ``init_from`` names the model that
-            the run started from; other entries are ignored, so you can pass a whole record.
+            the run started from; other entries are ignored, so you can pass a whole record. If the
+            run went on with the model of an earlier one, ``first_run`` has the entries of that one.
         preset: name of the preset.
         command: the command that repeats the run.
         limits: what the model cannot do.
         title: the heading; None for the last part of ``name``, or for a run's "model" the part
             before it.
+        others: ``seed`` and ``metrics`` of other runs of the same recipe.
 
     Returns:
         Markdown with YAML front matter that ``huggingface_hub.ModelCard`` reads.
@@ -87,7 +90,7 @@ def model_card(
         f"## How to use\n\n{_usage(name, languages)}",
         *([f"## Training\n\n{text}"] if (text := _training(training, preset, command)) else []),
         *([f"## Data\n\n{text}"] if (text := _data(corpus)) else []),
-        *([f"## Scores\n\n{_scores(metrics, training.get('seed'))}"] if metrics else []),
+        *([f"## Scores\n\n{_scores(metrics, training.get('seed'), others)}"] if metrics else []),
         f"## Limits\n\n{limits}",
     ]
     return "\n\n".join(parts) + "\n"
@@ -203,30 +206,40 @@ def _base(training: Mapping[str, Any]) -> str | None:
 
 
 def _training(training: Mapping[str, Any], preset: str | None, command: str | None) -> str:
-    facts = []
-    if "steps" in training:
-        facts.append(_count(training["steps"], "step"))
-    if "target_tokens" in training:
-        facts.append(_count(training["target_tokens"], "target token"))
-    if "minutes" in training:
-        on = f" on {training['hardware']}" if training.get("hardware") else ""
-        minutes = training["minutes"]
-        facts.append(("under a minute" if minutes < 1 else _count(round(minutes), "minute")) + on)
-    if "seed" in training:
-        facts.append(f"seed {training['seed']}")
-    lines = []
-    if base := _base(training):
+    first, lines = training.get("first_run"), []
+    if first is None and (base := _base(training)):
         lines.append(f"Fine-tuned from `{base}`.")
         if base in _SHIPPED_TEXT:
             lines.append(f"Its weights were trained on {_SHIPPED_TEXT[base]}.")
-    if facts:
+    if facts := _facts(training):
         recipe = f" with the preset `{preset}`" if preset else ""
-        lines.append(f"Trained{recipe}: {', '.join(facts)}.")
+        lines.append(f"Trained{recipe}: {facts}.")
+    if first:
+        lines.append(f"First run: {_facts(first)}.")
+        lines.append(f"Together: {_count(training['steps'] + first['steps'], 'step')}.")
     if count := len(training.get("averaged", ())):
         mean = f"the mean of the last {count} checkpoints" if count > 1 else "the last checkpoint"
         lines.append(f"The weights are {mean}.")
     text = " ".join(lines)
     return text + (f"\n\n```bash\n{command}\n```" if command else "")
+
+
+def _facts(run: Mapping[str, Any]) -> str:
+    facts = []
+    if "steps" in run:
+        facts.append(_count(run["steps"], "step"))
+        if "first_run" in run:
+            before = _count(run["first_run"]["steps"], "step")
+            facts = [f"{_count(run['steps'], 'further step')} from a first run of {before}"]
+    if "target_tokens" in run:
+        facts.append(_count(run["target_tokens"], "target token"))
+    if "minutes" in run:
+        on = f" on {run['hardware']}" if run.get("hardware") else ""
+        minutes = run["minutes"]
+        facts.append(("under a minute" if minutes < 1 else _count(round(minutes), "minute")) + on)
+    if "seed" in run:
+        facts.append(f"seed {run['seed']}")
+    return ", ".join(facts)
 
 
 def _count(number: int, noun: str) -> str:
@@ -246,15 +259,33 @@ def _data(corpus: Mapping[str, Any]) -> str:
     return "\n".join(f"- {label}: {value}" for label, value in rows if value)
 
 
-def _scores(metrics: list[Mapping[str, Any]], seed: int | None) -> str:
+def _scores(
+    metrics: list[Mapping[str, Any]], seed: int | None, others: Iterable[Mapping[str, Any]]
+) -> str:
+    others = list(others)
+
+    def beside(metric: Mapping[str, Any]) -> str:
+        keys = ("split", "weights", "beam_size", "name")
+        same = [
+            f"{entry['score']:.2f}"
+            for other in others
+            for entry in other["metrics"]
+            if all(entry[key] == metric[key] for key in keys)
+        ]
+        return f" ({', '.join(same)})" if same else ""
+
     rows = [
-        f"| {m['split']} | {m['pairs']:,} | {_search(m)} | {m['name']} {m['score']:.2f} "
+        f"| {m['split']} | {m['pairs']:,} | {_search(m)} | {m['name']} {m['score']:.2f}{beside(m)} "
         f"| `{m['signature'].replace('|', chr(92) + '|')}` |"
         for m in metrics
     ]
     head = "| test set | pairs | search | score | signature of sacreBLEU |\n|---|---|---|---|---|\n"
     run = "One run" + (f" with seed {seed}" if seed is not None else "")
-    return head + "\n".join(rows) + f"\n\n{run}; the spread over seeds was not measured."
+    spread = "; the spread over seeds was not measured."
+    if others:
+        seeds = ", ".join(str(other["seed"]) for other in others)
+        spread = f". In brackets: the same recipe with seed{'s' * (len(others) > 1)} {seeds}."
+    return head + "\n".join(rows) + f"\n\n{run}{spread}"
 
 
 def _search(metric: Mapping[str, Any]) -> str:

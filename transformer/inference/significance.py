@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 from sacrebleu.metrics.bleu import BLEU
 
 from transformer.inference.metrics import require_pairs, require_tokenizer
@@ -155,7 +155,7 @@ def chrf_of_counts(sums: Float[np.ndarray, "*sets 18"] | Int[np.ndarray, "*sets 
 
 
 def bootstrap(
-    counts: Int[np.ndarray, "n k"],
+    counts: Num[np.ndarray, "n k"],
     samples: int = 1000,
     seed: int = 0,
     groups: Sequence[int] | None = None,
@@ -167,12 +167,14 @@ def bootstrap(
     subtracted draw by draw.
 
     Args:
-        counts: one row per sentence, from :func:`sentence_counts` or :func:`character_counts`.
+        counts: one row per sentence, from :func:`sentence_counts` or :func:`character_counts`, or
+            other numbers whose sums ``score`` takes.
         samples: number of test sets to draw.
         seed: of the draws.
         groups: group of each sentence, such as :func:`~transformer.data.splits.components` returns;
             whole groups are drawn. None if each sentence was sampled by itself.
-        score: :func:`bleu_of_counts` or :func:`chrf_of_counts`, to fit ``counts``.
+        score: computes a score from the sums of each drawn test set, such as
+            :func:`bleu_of_counts` or :func:`chrf_of_counts`, to fit ``counts``.
 
     Returns:
         The score of each drawn test set.
@@ -234,8 +236,8 @@ def paired_bootstrap(
 
 
 def _sum_by_group(
-    counts: Int[np.ndarray, "n k"], groups: Sequence[int] | None
-) -> Int[np.ndarray, "groups k"]:
+    counts: Num[np.ndarray, "n k"], groups: Sequence[int] | None
+) -> Num[np.ndarray, "groups k"]:
     if not len(counts):
         raise ValueError("counts must hold at least one sentence, got none")
     if groups is None:

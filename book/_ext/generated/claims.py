@@ -1,27 +1,76 @@
-"""The claims of the paper: the rows of the chapters' tables that speak about each, and the verdict.
+"""The claims of the paper, the evidence about each, and the verdict that follows from it by a rule.
 
 The claims are in ``book/claims.yml``. What was measured is read from the table "The paper, and what
-we measured" that ends a chapter, as its notebook stores it.
+we measured" that ends a chapter, as its notebook stores it. The rule is on the page.
 """
 
 import html
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from transformer.book.tables import Table
 
-VERDICTS = (
-    "holds", "holds in part", "does not show at this scale", "undecided", "wrong as printed"
-)  # fmt: skip
-
-# In place of a verdict, of a statement about how the model is built: there is nothing to find out.
+#: What evidence says about a claim, and what it is: free of chance, or a sample.
+SAYS, KINDS = ("supports", "against", "open"), ("counted", "sampled")
+#: The verdicts, and how the page counts them.
+VERDICTS = {
+    "holds": "{} hold",
+    "holds in part": "{} hold in part",
+    "does not hold here": "{} do not hold here",
+    "undecided": "{} are undecided",
+    "wrong as printed": "{} are wrong as printed",
+}
+#: In place of a verdict, of a statement about how the model is built: there is nothing to find out.
 DESIGN = "design"
+#: Share of studies without an effect in which a 95 % interval excludes zero.
+ERROR = 0.05
 
 # What the paper says, what was measured, where they differ.
 Row = tuple[str, str, str]
+Claim = Mapping[str, Any]
+
+
+def verdict(says: Sequence[str]) -> str:
+    """Apply the rule to what all pieces of evidence about a claim say, one word for each."""
+    if "supports" in says:
+        return "holds" if {*says} == {"supports"} else "holds in part"
+    return "does not hold here" if "against" in says else "undecided"
+
+
+def read_claims(root: Path) -> list[Claim]:
+    """Read the claims, and give a verdict to each that is not one already.
+
+    Args:
+        root: of the repository.
+
+    Raises:
+        ValueError: if a piece of evidence has another kind or says something else than the rule
+            provides for, or a verdict is given although evidence is judged.
+    """
+    claims = yaml.safe_load((root / "book" / "claims.yml").read_text(encoding="utf-8"))
+    for claim in claims:
+        pieces, name = claim["evidence"], claim["claim"]
+        judged = [word for piece in pieces for word in words(piece)]
+        kinds = {piece.get("kind") for piece in pieces}
+        if "verdict" in claim:
+            fits = claim["verdict"] in (DESIGN, "wrong as printed") and kinds == {None}
+        else:
+            fits = {*judged} <= {*SAYS} and kinds <= {*KINDS} and all(map(words, pieces))
+        if not fits:
+            raise ValueError(f"claim {name!r} does not follow the rule: {claim}")
+        claim.setdefault("verdict", verdict(judged))
+    return claims
+
+
+def words(piece: Claim) -> list[str]:
+    """Return what a piece of evidence says, one word per comparison; none if it is not judged."""
+    says = piece.get("says", [])
+    return [says] if isinstance(says, str) else says
 
 
 def chapters(root: Path) -> dict[str, Path]:
@@ -54,39 +103,63 @@ def texts(root: Path) -> dict[str, str]:
         root: of the repository.
 
     Returns:
-        "number", "counts", "design", and "claims-3.2.1" and the like.
+        "number", "counts", "design", "sampled", "mistakes", and "claims-3.2.1" and the like.
 
     Raises:
         LookupError: if a piece of evidence is not exactly one row of its chapter.
     """
-    claims = yaml.safe_load((root / "book" / "claims.yml").read_text(encoding="utf-8"))
-    paths = chapters(root)
+    claims, paths = read_claims(root), chapters(root)
     rows = {chapter: stored_rows(path) for chapter, path in paths.items()}
     lines: dict[str, list[list[str]]] = {}
     for claim in claims:
         about = [claim["claim"], f"**{claim['verdict']}**"]
-        for chapter, start in claim["evidence"]:
-            fitting = [row for row in rows.get(chapter, ()) if row[0].startswith(start)]
-            if len(fitting) != 1:
-                raise LookupError(
-                    f"claim {claim['claim']!r}: chapter {chapter} has {len(fitting)} rows that "
-                    f"begin with {start!r}"
-                )
-            link = f"../notebooks/{paths[chapter].name}#the-paper-and-what-we-measured"
-            row = [*about, *fitting[0][1:], f"[{int(chapter)}]({link})"]
-            lines.setdefault(str(claim["section"]), []).append(row)
+        for piece in claim["evidence"]:
+            chapter, found = _found(piece, rows, claim["claim"])
+            place = ""
+            if chapter:
+                anchor = "#the-paper-and-what-we-measured" if "row" in piece else ""
+                place = f"[{int(chapter)}](../notebooks/{paths[chapter].name}{anchor})"
+            line = [*about, _judgement(piece), *found, place]
+            lines.setdefault(str(claim["section"]), []).append(line)
             about = ["", ""]
-    header = ["the paper claims", "verdict", "measured here", "where they differ", "chapter"]
+    header = ["the paper claims", "verdict", "evidence", "measured here", "where they differ"]
+    header += ["chapter"]
     given = [claim["verdict"] for claim in claims]
-    counts = [given.count(verdict) for verdict in VERDICTS]
-    said = (
-        "{} hold, {} hold in part, {} do not show at this scale, {} are undecided, and {} are "
-        "wrong as printed"
+    counts = [said.format(given.count(name)) for name, said in VERDICTS.items()]
+    sampled = sum(
+        len(words(piece))
+        for claim in claims
+        for piece in claim["evidence"]
+        if piece.get("kind") == "sampled"
     )
     tables = {f"claims-{key}": Table(header, found).markdown() for key, found in lines.items()}
     return {
-        "number": str(sum(counts)),
-        "counts": said.format(*counts),
+        "number": str(len(given) - given.count(DESIGN)),
+        "counts": f"{', '.join(counts[:-1])}, and {counts[-1]}",
         "design": str(given.count(DESIGN)),
+        "sampled": str(sampled),
+        "mistakes": f"{sampled * ERROR:.0f}",
         **tables,
     }
+
+
+def _found(
+    piece: Claim, rows: Mapping[str, Sequence[Row]], claim: str
+) -> tuple[str, Sequence[str]]:
+    """Return the chapter of a piece of evidence, what was found, and where it differs."""
+    if "text" in piece:
+        return piece.get("chapter", ""), piece["text"]
+    chapter, start = piece["row"]
+    fitting = [row for row in rows.get(chapter, ()) if row[0].startswith(start)]
+    if len(fitting) != 1:
+        raise LookupError(
+            f"claim {claim!r}: chapter {chapter} has {len(fitting)} rows that begin with {start!r}"
+        )
+    return chapter, fitting[0][1:]
+
+
+def _judgement(piece: Claim) -> str:
+    if "kind" not in piece:
+        return ""
+    reason = f" ({piece['because']})" if "because" in piece else ""
+    return f"{piece['kind']}: {', '.join(words(piece))}{reason}"

@@ -103,11 +103,20 @@ def _roofline() -> dict[str, str]:
     """Estimate the time of training steps on a card from the counts of the record."""
     record = read_record(roofline.RECORD)
     card, best = CARDS[record["card"]], roofline.BEST_PRODUCTS
-    rows, shares = [], {}
+    rows, shares, masks, padding = [], {}, [], ""
     for name, counts in record["presets"].items():
         for variant, found in counts.items():
             count = roofline.StepCount(**found)
             seconds, share = count.seconds(card), count.utilisation(card)
+            if variant == roofline.UNMASKED:
+                masked = roofline.StepCount(**counts["compile=false"])
+                masks.append(
+                    f"{masked.kernels - count.kernels:.0f} of {masked.kernels:,.0f} kernels and "
+                    f"{size(masked.other_bytes - count.other_bytes)} of {size(masked.other_bytes)} "
+                    f"with `{name}`"
+                )
+                padding = f"{record['padding'][name]:.1%}"
+                continue
             shares[name, variant] = share * card.flops / best
             rows.append(
                 [
@@ -135,6 +144,8 @@ def _roofline() -> dict[str, str]:
     return {
         "roofline": Table(head, rows).markdown(),
         "roofline-aim": " and ".join(aims),
+        "roofline-masks": " and ".join(masks),
+        "roofline-padding": padding,
         "roofline-card": f"{card.title}, whose matrix products run at {products:.0%} of the "
         f"{card.flops / 1e12:.0f} TFLOP/s in its data sheet, and whose other kernels move data "
         f"at {copies:.0%} of {card.bandwidth / 1e12:.2f} TB/s",

@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import torch
 
 from generated import charts
 from transformer.book.tables import Table, significant
+from transformer.data.corpora import load_corpus
 from transformer.data.corpora.catalogue import corpus_catalogue
+from transformer.lab.recording import stored_texts
 from transformer.lab.table_2 import peer, published, summary, verdicts
 from transformer.lab.table_2.recorded import recorded_runs
 from transformer.lab.table_2.summary import Group, metric_title
@@ -58,6 +61,7 @@ def texts(
         "published": _published(alone),
         "conversions": _conversions(published.CONVERSIONS),
         "lost": _lost(published.CONVERSIONS),
+        "own-checkpoint": _own_checkpoint(published.CONVERSIONS),
         "not-run": _not_run(groups, presets),
     }
 
@@ -75,6 +79,7 @@ def _rivals(groups: list[Group]) -> str:
     return charts.chart(ordered, "difference in points, 95 % interval", alt, reference=0)
 
 
+@cache
 def _peer() -> str:
     """Tabulate the training beside MarianMTModel: losses without dropout, scores with it."""
     record = read_record(peer.RECORD)
@@ -82,19 +87,22 @@ def _peer() -> str:
     ours, theirs = (exact[kind] for kind in (peer.OURS, peer.MARIAN))
     apart = max(abs(a / b - 1) for a, b in zip(ours, theirs, strict=True))
     training, whole = preset["training"], PRESETS[preset["name"]].training.max_steps
-    rows, gaps, spreads = [], [], []
+    test, texts = load_corpus(preset["corpus"]).test, stored_texts(peer.RECORD)
+    rows, means, spreads = [], [], []
     for key, metric in (("bleu", "BLEU"), ("chrf", "chrF2")):
+        gaps = []
         for seed in peer.SEEDS:
             here, there = (runs[f"{kind}, seed {seed}"][key] for kind in (peer.OURS, peer.MARIAN))
+            gaps.append(here - there)
             rows.append(
-                (f"{metric}, seed {seed}", f"{here:.2f}", f"{there:.2f}", _signed(here - there, 2))
+                (f"{metric}, seed {seed}", f"{here:.2f}", f"{there:.2f}", _signed(gaps[-1], 2))
             )
-            gaps += [here - there] if key == "bleu" else []
+        found = record["difference"] if key == "bleu" else peer.compare(texts, test, metric)
+        low, high = (_signed(found[name], 1) for name in ("low", "high"))
+        means.append(f"{metric} {_signed(sum(gaps) / len(gaps), 1)} ({low} to {high})")
     for kind in (peer.OURS, peer.MARIAN):
         scores = [runs[f"{kind}, seed {seed}"]["bleu"] for seed in peer.SEEDS]
         spreads.append(max(scores) - min(scores))
-    low, high = (record["difference"][name] for name in ("low", "high"))
-    zero = "includes" if low <= 0 <= high else "excludes"
     return (
         f"Without dropout, the losses of the first {len(ours)} steps, from {ours[0]:.2f} down to "
         f"{ours[-1]:.2f}, differ by at most {100 * apart:.2g} % (one seed). With dropout, the two "
@@ -102,11 +110,10 @@ def _peer() -> str:
         f"test split after {training['max_steps']:,} steps of up to {training['batch_tokens']:,} "
         f"tokens with a short warm-up; the full recipe takes {whole:,} steps:\n\n"
         f"{Table(['', peer.OURS, peer.MARIAN, 'ours minus theirs'], rows).markdown()}\n"
-        f"Mean difference in BLEU: {_signed(sum(gaps) / len(gaps), 1)}. Its 95 % interval, "
-        f"{_signed(low, 1)} to {_signed(high, 1)}, {zero} zero, but is a bootstrap over the test "
-        f"sentences alone: it does not cover other seeds. Within a library, the two "
-        f"seeds are {min(spreads):.1f} to {max(spreads):.1f} points apart. `{record['command']}` "
-        f"repeats the comparison.\n"
+        f"Mean differences: {', '.join(means)}. The 95 % intervals are from a bootstrap over the "
+        f"test sentences alone and do not cover other seeds. Within a library, the two seeds are "
+        f"{min(spreads):.1f} to {max(spreads):.1f} BLEU apart. `{record['command']}` repeats the "
+        f"comparison.\n"
     )
 
 
@@ -204,13 +211,15 @@ def _recipes(groups: list[Group]) -> str:
         model, training = preset["model"], preset["training"]
         sizes = ", ".join(f"{name} {model[name]}" for name in _SIZES if model.get(name) is not None)
         steps, tokens = group.budget
+        own = training["max_steps"]
+        last = f" (the last {own:,} by this recipe)" if steps > own else ""
         pairs = preset["train_pairs"] or group.first["corpus"]["pairs"]["train"]
         rows.append(
             (
                 f"`{group.name}`",
                 f"{group.architecture}: {sizes}, dropout {model['dropout']}, "
                 f"vocabulary {model['vocab_size']:,}",
-                f"{pairs:,} pairs, {steps:,} steps of at most {tokens:,} tokens, warm-up "
+                f"{pairs:,} pairs, {steps:,} steps of at most {tokens:,} tokens{last}, warm-up "
                 f"{training['warmup_steps']:,}, learning rate "
                 f"{training['learning_rate_factor']:g} times Eq. (3), {training['precision']}",
                 f"mean of {len(group.first['averaged'])} checkpoints, beam {preset['beam_size']}, "
@@ -292,7 +301,8 @@ def _by_system(
     """Make a row for each system, with a column for each test set."""
     systems: dict[tuple[str, ...], dict[str, str]] = {}
     for row in scores:
-        about = row.system, _source(row), _count(row.parameters), row.trained_on
+        count = _count(row.parameters) + " (counted here)" * row.counted_here
+        about = row.system, _source(row), count, row.trained_on
         systems.setdefault(about, {})[row.test_set] = _figure(row.score)
     return [(*about, *(row.get(name, "") for name in test_sets)) for about, row in systems.items()]
 
@@ -358,6 +368,12 @@ def _lost(conversions: Iterable[published.Conversion]) -> str:
     return " and ".join(
         f"{min(found):.1f} to {max(found):.1f} points ({pair})" for pair, found in lost.items()
     )
+
+
+def _own_checkpoint(conversions: Iterable[published.Conversion]) -> str:
+    """Return both scores of the checkpoint that the paper's authors published."""
+    [row] = (row for row in conversions if row.key == "vaswani2018tensor2tensor")
+    return f"{_figure(row.tokenised)} against {_figure(row.sacrebleu)}"
 
 
 def _not_run(groups: Iterable[Group], presets: Mapping[str, Preset]) -> str:

@@ -136,5 +136,9 @@ def test_a_difference_and_its_draws():
     # Pair by pair the differences a token are 1, 0 and 5/4: no drawn set can lie outside of that.
     assert draws.min() == 0 and draws.max() == 1.25
     assert draws.mean() == pytest.approx(0.75, abs=0.05)
+    # The first two pairs belong together: 1 more on 4 tokens, and 5 on 4.
+    _, draws = one.more_than(other, groups=[0, 0, 2], samples=4000)
+    assert set(draws) == {0.25, 0.75, 1.25}
+    assert np.mean(draws == 0.75) == pytest.approx(0.5, abs=0.05)
     with pytest.raises(ValueError, match="same pairs"):
         one.more_than(PairLosses(other.nll, tokens + 1))

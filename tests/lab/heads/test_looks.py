@@ -8,10 +8,13 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
 from transformer.lab.heads.looks import (
     Looks,
+    from_its,
     from_make,
     from_possessive,
     looks_at_name,
     looks_between,
+    place_of,
+    well_translated,
 )
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
@@ -83,3 +86,29 @@ def test_links_are_found_by_their_words():
     labels = ["That", "▁makes", "▁me", "▁very", "▁happy", "▁his", "."]
     assert from_make(labels) == [(1, 4)] and from_possessive(labels) == [(5, 6)]
     assert from_make(["▁made", "▁happy"]) == [] == from_possessive(["▁his"])
+    assert from_its(["Tom", "▁its", "."]) == [(1, 0)]
+
+
+def test_a_word_of_several_tokens_is_found_at_its_first():
+    labels = ["The", "▁L", "aw", "▁app", "lic", "ation", ",", "▁Law", "s", "."]
+    words = {"The": 0, "Law": 1, "application": 3, "Laws": 7}
+    assert {word: place_of(labels, word) for word in words} == words
+    with pytest.raises(ValueError, match="'lication' is no word"):
+        place_of(labels, "lication")
+
+
+def test_sentences_are_kept_if_a_reference_is_what_the_model_says(translator, monkeypatch):
+    pairs = [("you saw Tom", "a"), ("Tom he", "b"), ("Tom saw you", "c"), ("Tom saw you", "d")]
+
+    def first_to_last(labels):
+        return [(0, len(labels) - 1)] if "Tom" in labels[0] else []
+
+    def translate(texts, beam_size):
+        assert texts == ["Tom he", "Tom saw you"] and beam_size == 4
+        return ["b", "d"]
+
+    monkeypatch.setattr(translator, "translate", translate)
+    found = well_translated(translator, pairs, first_to_last)
+    assert found == [(2, "Tom saw you", "d"), (1, "Tom he", "b")]
+    monkeypatch.setattr(translator, "translate", lambda texts, beam_size: ["b", "x"])
+    assert well_translated(translator, pairs, first_to_last) == [(1, "Tom he", "b")]

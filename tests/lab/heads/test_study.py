@@ -1,11 +1,15 @@
 """The study of all heads: its measurements and its record."""
 
 import hashlib
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from sacrebleu.metrics import BLEU
 
 from transformer.data.corpora import load_corpus
+from transformer.data.parallel import Split
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.metrics import bleu
 from transformer.inference.translator import Translator
@@ -13,6 +17,7 @@ from transformer.lab.heads.ablation import Head, edited, heads_of, pair_losses, 
 from transformer.lab.heads.attention_alignment import cross_word_weights, strongest_links
 from transformer.lab.heads.study import (
     EDITS,
+    RECORD,
     alignment_errors,
     bleu_without,
     head_groups,
@@ -21,6 +26,7 @@ from transformer.lab.heads.study import (
     study_text,
 )
 from transformer.lab.heads.word_alignment import alignment_error_rate
+from transformer.lab.recording import stored_texts
 from transformer.model.config import TransformerConfig
 from transformer.model.pretrained import locate
 from transformer.model.transformer import Transformer
@@ -45,7 +51,7 @@ def test_losses_are_measured_once(translator, text):
     assert groups["cross layer 1"] == [Head("cross", 0, 0), Head("cross", 0, 1)]
     told: list[str] = []
     known = {"encoder 1.1": {"silent": [7.0, 6.0, 8.0]}}
-    whole, found = loss_without(model, batches, groups, {"silent": silent}, known, told.append)
+    whole, found = loss_without(model, text, groups, {"silent": silent}, known, told.append)
     assert found is known and found["encoder 1.1"]["silent"] == [7.0, 6.0, 8.0]
     assert told == ["cross layer 1, silent"]
     assert whole.mean == pair_losses(model, batches).mean
@@ -53,24 +59,47 @@ def test_losses_are_measured_once(translator, text):
     more, low, high = found["cross layer 1"]["silent"]
     assert more == pytest.approx(changed.mean - whole.mean, abs=1e-6) and low <= more <= high
 
-    again = loss_without(model, batches, groups, EDITS)[1]
+    again = loss_without(model, text, groups, EDITS)[1]
     assert list(again["encoder 1.1"]) == ["silent", "shuffled", "even"]
     torch.rand(1)
-    assert loss_without(model, batches, groups, EDITS)[1] == again  # the shuffles as well
+    assert loss_without(model, text, groups, EDITS)[1] == again  # the shuffles as well
+    # Of pairs that all share a sentence, no other test set can be drawn.
+    whole = replace(text, groups=[0] * len(text.groups))
+    more, low, high = loss_without(model, whole, groups, EDITS)[1]["encoder 1.1"]["silent"]
+    assert low == high == pytest.approx(more)
+
+
+def test_groups_share_a_sentence_and_follow_the_batches(translator, corpus):
+    test = Split(["a", "bb bb bb", "a", "c"], ["x", "y y y", "z", "y y y"])
+    text = study_text(translator, replace(corpus, splits=corpus.splits | {"test": test}), 4, 50)
+    sides = [(pair.source, pair.target) for batch in text.pairs for pair in batch]
+    assert len(sides) == len(text.groups) == 4
+    for i, j in np.ndindex(4, 4):
+        shared = any(a == b for a, b in zip(sides[i], sides[j], strict=True))
+        assert shared == (text.groups[i] == text.groups[j])
 
 
 def test_bleu_is_that_of_the_changed_model(translator, corpus):
     groups = {"all": heads_of(translator.model.config), "known": []}
+    texts = {}
     score, lost, signature = bleu_without(
-        translator, corpus.test, groups, {"known": [1.0, 2.0, 3.0]}
+        translator, corpus.test, groups, texts, {"known": [1.0, 2.0, 3.0]}
     )
-    texts = translator.translate(corpus.test.source, beam_size=1)
-    plain = bleu(texts, corpus.test.target)
+    assert texts["whole"] == translator.translate(corpus.test.source, beam_size=1)
+    plain = bleu(texts["whole"], corpus.test.target)
     assert (score, signature) == (plain.score, plain.signature)
     with edited(translator.model, dict.fromkeys(groups["all"], silent)):
-        texts = translator.translate(corpus.test.source, beam_size=1)
-    assert lost["all"][0] == pytest.approx(score - bleu(texts, corpus.test.target).score)
+        assert texts["all"] == translator.translate(corpus.test.source, beam_size=1)
+    assert lost["all"][0] == pytest.approx(score - bleu(texts["all"], corpus.test.target).score)
     assert lost["known"] == [1.0, 2.0, 3.0]
+
+
+def test_bleu_is_drawn_by_groups_of_pairs_that_share_a_sentence(translator, corpus):
+    test = Split(corpus.test.source, corpus.test.target[:1] * len(corpus.test))
+    groups = {"all": heads_of(translator.model.config)}
+    _, lost, _ = bleu_without(translator, test, groups, {})
+    low, high = lost["all"][1:]
+    assert low == high == pytest.approx(lost["all"][0])
 
 
 def test_alignment_errors_of_heads_and_means(translator, text):
@@ -81,6 +110,18 @@ def test_alignment_errors_of_heads_and_means(translator, text):
     expected = alignment_error_rate([strongest_links(w[0, 1]) for w in weights], right)
     assert found["cross 1.2"] == expected
     assert found["all"] == found["cross layer 1"]
+
+
+def test_the_recorded_scores_follow_from_the_translations():
+    record, texts = recorded_study(), stored_texts(RECORD)
+    if not texts:
+        pytest.skip("from before translations were kept")
+    references = [load_corpus("tatoeba-en-de").test.target[: record["bleu_pairs"]]]
+    again = {name: BLEU().corpus_score(found, references).score for name, found in texts.items()}
+    assert again.keys() == record["bleu"].keys() | {"whole"}
+    assert record["whole"]["BLEU"] == pytest.approx(again["whole"], abs=1e-4)
+    for name, (lost, *_) in record["bleu"].items():
+        assert lost == pytest.approx(again["whole"] - again[name], abs=1e-4)
 
 
 def test_the_record_belongs_to_the_shipped_weights():

@@ -8,8 +8,11 @@ import pytest
 from transformer.baselines import RecurrentConfig
 from transformer.data.corpora.download import DownloadError
 from transformer.lab.recording import same_recipe
+from transformer.lab.speed import throughput
 from transformer.lab.table_2 import record
 from transformer.lab.table_2.recorded import RUNS
+from transformer.recipes import cards
+from transformer.recipes.cards import CARDS, OF_CARD, on_card
 from transformer.recipes.presets import PRESETS
 from transformer.recipes.record import read_record, read_translations
 from transformer.recipes.translation import TranslationRun
@@ -37,10 +40,16 @@ def test_a_field_that_an_old_record_lacks_had_its_default():
 def test_the_records_of_the_package_are_of_their_presets():
     for path in RUNS.glob("*.json"):
         name, _, seed = path.stem.rpartition("-seed")
+        found = read_record(path)["preset"]
         if name in PRESETS:
-            assert record.is_recorded(PRESETS[name].with_changes(seed=int(seed))), path
+            preset = PRESETS[name].with_changes(seed=int(seed))
+            theirs, mine = found["training"], preset.training
+            if mine.precision != "fp32":  # a card chose these, for the same step
+                preset = preset.with_changes(**{field: theirs[field] for field in OF_CARD})
+                step = mine.batch_tokens * mine.accumulate
+                assert theirs["batch_tokens"] * theirs["accumulate"] == step, path
+            assert record.is_recorded(preset), path
         else:  # a preset with changes, which the name adds
-            found = read_record(path)["preset"]
             assert found["name"] in PRESETS and name.startswith(f"{found['name']}-"), path
             assert found["training"]["seed"] == int(seed), path
 
@@ -64,6 +73,21 @@ def test_the_plan_of_a_gpu_begins_with_what_needs_no_text(tmp_path):
     assert [item.name for item in asked] == ["smoke-seed3"]
 
 
+def test_everything_is_fitted_to_the_card(tmp_path, monkeypatch):
+    t4, measured = CARDS["t4"], []
+    monkeypatch.setattr(cards, "this_card", lambda: t4)
+    monkeypatch.setattr(record, "record_throughput", measured.append)
+    for item in record.plan(True, (), [1], tmp_path, None)[: len(record.SPEED)]:
+        assert item.record()
+    assert measured == [on_card(PRESETS[name], t4) for name in record.SPEED]
+    (run,) = record.planned(["mixture-base"], [1], tmp_path)
+    assert run == on_card(PRESETS["mixture-base"].with_changes(seed=1), t4)
+    # A run that began on another card keeps its precision.
+    begun = {tmp_path / record.run_name(run): dict(precision="bf16")}
+    monkeypatch.setattr(cards, "settings_of", lambda folder: begun.get(folder, {}))
+    assert record.planned(["mixture-base"], [1], tmp_path)[0].training.precision == "bf16"
+
+
 def test_what_cannot_be_downloaded_is_named_and_the_rest_is_recorded(monkeypatch, capsys):
     done, asked = [], []
 
@@ -82,18 +106,29 @@ def test_what_cannot_be_downloaded_is_named_and_the_rest_is_recorded(monkeypatch
 
     monkeypatch.setattr(record, "load_corpus", load_corpus)
     items = [item("a", None, RuntimeError("CUDA out of\nmemory")), item("b", "news"),
-             item("c", "news"), item("d", None), item("e", "news", state="recorded")]  # fmt: skip
+             item("c", "news"), item("d", None), item("e", "news", state="recorded"),
+             item("f", None, ImportError("sacremoses is missing"))]  # fmt: skip
     assert record.run_items(items, None, float("inf")) == 1
-    assert done == ["a", "d"] and asked == ["news"], "tried once"
+    assert done == ["a", "d", "f"] and asked == ["news"], "tried once"
     said = capsys.readouterr().err
     assert said.endswith(
         "not recorded:\na: failed, CUDA out of memory\n"
         "b: skipped, cannot download news: no network\n"
         "c: skipped, cannot download news: no network\n"
+        "f: failed, sacremoses is missing\n"
     )
     assert record.run_items([item("d", None), item("e", "news", state="recorded")], None, 1e12) == 0
     stopped = record.Item("f", None, lambda: "missing", lambda: False)
     assert record.run_items([stopped], None, float("inf")) == 130
+
+
+def test_a_signal_in_a_measurement_ends_the_plan(preset, monkeypatch):
+    monkeypatch.setattr(throughput, "PAIRS", 300)
+    monkeypatch.setattr(throughput.Trainer, "fit", lambda trainer: False)
+    done = []
+    other = record.Item("other", None, lambda: "missing", lambda: done.append(1) or True)
+    assert record.run_items([record._speed(preset), other], None, float("inf")) == 130
+    assert not done
 
 
 @pytest.mark.parametrize(

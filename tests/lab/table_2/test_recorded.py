@@ -10,6 +10,7 @@ from transformer.data.corpora import load_corpus
 from transformer.data.corpora.catalogue import corpus_catalogue
 from transformer.lab.table_2.counts import SCORES, read_counts
 from transformer.lab.table_2.recorded import RUNS, recorded_runs
+from transformer.lab.table_2.ship import record_name
 from transformer.recipes.record import read_translations
 
 
@@ -78,6 +79,11 @@ def test_scores_follow_from_the_stored_translations(name):
     if not any(entry.name == corpus and entry.at_hand for entry in corpus_catalogue()):
         pytest.skip(f"{corpus} is not on this machine")
     assert check_recount(record, translations) >= 2 * len(translations)
+
+
+@pytest.mark.parametrize("name", recorded_runs())
+def test_a_record_is_named_after_what_it_holds(name):
+    assert record_name(recorded_runs()[name]) == name
 
 
 @pytest.mark.parametrize("name", recorded_runs())

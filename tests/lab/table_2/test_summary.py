@@ -80,6 +80,13 @@ def test_two_budgets_of_one_preset_are_told_apart_by_name():
     assert [each.name for each in found] == ["multi30k-tiny, 8 steps", "multi30k-tiny, 9,000 steps"]
 
 
+def test_a_run_that_started_from_another_has_the_steps_of_both():
+    second = make_record(1, max_steps=20) | dict(first_run=make_record(1))
+    found = group_runs({"one": make_record(1), "two": second})
+    assert [each.name for each in found] == ["multi30k-tiny, 8 steps", "multi30k-tiny, 28 steps"]
+    assert [each.budget for each in found] == [(8, 8), (28, 8)]
+
+
 def test_a_record_of_before_a_field_existed_joins_its_group():
     old = make_record(1, text="plain")
     del old["preset"]["text"], old["architecture"]
@@ -136,7 +143,7 @@ def tiny_published():
         ((41.0, 40.5, 41.5), "Transformer-Tiny, Wu et al. (41.02) lies within this spread"),
         ((41.5, 41.1), "Every seed is above Transformer-Tiny, Wu et al. (41.02)."),
         ((40.5, 41.0), "Every seed is below Transformer-Tiny"),
-        ((41.52,), "0.50 above Transformer-Tiny, Wu et al. (41.02). One seed shows no spread"),
+        ((41.52,), "41.52 (one seed), 0.50 above Transformer-Tiny, Wu et al. (41.02)."),
     ],
 )
 def test_where_runs_stand_against_a_published_score(scores, words):
@@ -214,3 +221,5 @@ def test_a_learning_curve_counts_tokens_at_validations_only():
     curve = [dict(step=2, loss=9.0), dict(step=4, bleu=1.0, perplexity=50.0)]
     record = dict(target_tokens=80, steps=8, curve=curve)
     assert learning_curve(record) == [(40.0, 1.0, 50.0)]
+    second = dict(target_tokens=40, steps=8, curve=curve, first_run=record)
+    assert learning_curve(second) == [(40.0, 1.0, 50.0), (100.0, 1.0, 50.0)]

@@ -53,19 +53,29 @@ def test_the_interval_is_that_of_the_paired_t_test():
     asked = ttest_rel(one, other)
     found = paired_interval(list(one - other), 0.9)
     assert found == pytest.approx(tuple(asked.confidence_interval(0.9)))
-    assert paired_interval([0.7]) == (0.7, 0.7)
 
 
+def test_a_single_seed_supports_nothing_and_contradicts_nothing():
+    assert paired_interval([0.7]) == (-math.inf, math.inf)
+    asked = Conclusion("B", "", (("base", "B1"), ("base", "B2")))
+    values = {"base": {1: 24.0, 2: 25.0}, "B1": {1: 20.0}, "B2": {2: 30.0}}
+    assert support(values, "BLEU", asked) == (0, 0)
+    assert verdict(values, "BLEU", asked) == "undecided"
+    assert support(values, "BLEU", asked, as_printed=True) == (1, 1)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 4])
 @pytest.mark.parametrize("conclusion", CONCLUSIONS, ids=lambda c: c.text)
-def test_rows_without_a_difference_rarely_get_a_verdict(conclusion):
+def test_rows_without_a_difference_rarely_get_a_verdict(conclusion, seeds):
     """All rows share one distribution: at most 5 % of studies may find anything."""
-    random, metric, studies = np.random.default_rng(0), conclusion.metric or "BLEU", 400
+    random, metric, studies = np.random.default_rng(0), conclusion.metric or "BLEU", 2000
     rows = sorted({row for pair in conclusion.pairs for row in pair})
     wrong = 0
-    for scores in np.exp(random.normal(3, 0.05, size=(studies, len(rows), 4))):
+    for scores in np.exp(random.normal(3, 0.05, size=(studies, len(rows), seeds))):
         values = {row: dict(enumerate(found)) for row, found in zip(rows, scores, strict=True)}
         wrong += verdict(values, metric, conclusion) != "undecided"
-    assert wrong / studies <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / studies)
+    # Of 21 tests, some are beyond two standard errors by chance.
+    assert wrong / studies <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
 
 
 def test_the_papers_own_numbers_bear_its_conclusions_out_and_where_not():
@@ -74,7 +84,7 @@ def test_the_papers_own_numbers_bear_its_conclusions_out_and_where_not():
     for metric in ("perplexity", "BLEU"):
         for c in CONCLUSIONS:
             if c.metric in (None, metric):
-                said[c.text, metric] = verdict(printed(metric, ROWS), metric, c)
+                said[c.text, metric] = verdict(printed(metric, ROWS), metric, c, as_printed=True)
     odd = {key for key, value in said.items() if value != "holds"}
     assert odd == {("bigger models are better", "BLEU")}
     assert said["bigger models are better", "BLEU"] == "holds in part"

@@ -1,20 +1,27 @@
 """Table 3 at our size: the paper's rows at the paper's ratios, measured as in the paper."""
 
 import math
+import sys
+from dataclasses import replace
 
 import pytest
 import torch
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF
 from safetensors.torch import load_file
 
 from transformer.data.batching import TokenBatches, encode_pairs
+from transformer.data.corpora import load_corpus
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
+from transformer.lab.recipe import choices
 from transformer.lab.recipe.training import ShortText
+from transformer.lab.recording import stored_texts, texts_file
+from transformer.lab.table_3 import record, study
 from transformer.lab.table_3.rank_correlation import spearman, spearman_chance, spearman_interval
 from transformer.lab.table_3.study import ROWS, SCALES, Scale, row_preset, run_row
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
+from transformer.recipes.record import describe_environment, read_record
 from transformer.training.loss import perplexity
 
 SMALL = SCALES["table-3-small"]
@@ -92,12 +99,72 @@ def test_a_row_is_measured_as_the_table_is(tiny, text, tmp_path):
     assert found["curve"][-1] == (4, pytest.approx(found["perplexity"]))
     assert [step for step, _ in found["curve"]] == [2, 4]
     written = Translator(model, text.tokenizer).translate(text.text.source, beam_size=2, alpha=0.6)
+    assert found["translations"] == written
     assert found["BLEU"] == pytest.approx(BLEU().corpus_score(written, [text.text.target]).score)
     assert found["parameters"] == model.num_parameters() and math.isfinite(found["chrF2"])
     again = run_row(preset, text, tmp_path / "again", progress=False)
     assert {**found, "minutes": 0} == {**again, "minutes": 0}
     other = run_row(preset.with_changes(seed=4), text, tmp_path / "other", progress=False)
     assert other["perplexity"] != found["perplexity"]
+
+
+def recounted(path, scale, corpus):
+    """Count the scores again from the stored translations; whether that was all of the runs."""
+    runs = {f"{r['row']}, seed {r['seed']}": r for r in read_record(path)["runs"]}
+    words = scale.longest or math.inf
+    split = corpus.splits[scale.split]
+    short = [pair for pair in split if max(len(side.split()) for side in pair) <= words]
+    references = [target for _, target in short[: scale.base.test_pairs]]
+    texts = stored_texts(path)
+    for name, found in texts.items():
+        for key, metric in (("BLEU", BLEU()), ("chrF2", CHRF())):
+            again = metric.corpus_score(found, [references]).score
+            assert runs[name][key] == pytest.approx(again)
+    return texts.keys() == runs.keys()
+
+
+def test_seeds_are_added_one_by_one_at_different_commits(corpus, tmp_path, monkeypatch):
+    """The whole command, with a model and a text that train in a second."""
+    scale = SCALES["table-3-settled"]
+    base = scale.base.with_changes(
+        vocab_size=300, d_model=32, d_ff=32, max_steps=2, batch_tokens=200, save_every=1,
+        validate_every=2, train_pairs=100, test_pairs=10, beam_size=2,
+    )  # fmt: skip
+    scale = replace(scale, base=base, rows=("base", "A1"), split="test")
+    monkeypatch.setitem(SCALES, scale.name, scale)
+    monkeypatch.setattr(study, "load_corpus", lambda *_: corpus)
+    monkeypatch.setattr(record, "FOLDER", tmp_path / "runs")
+    output = tmp_path / "record.json"
+
+    def run(seed, code):
+        environment = describe_environment() | dict(code=code)
+        monkeypatch.setattr(record, "describe_environment", lambda: environment)
+        words = ["record", "--scale", scale.name, "--seeds", str(seed), "--output", str(output)]
+        monkeypatch.setattr(sys, "argv", words)
+        record.main()
+        return read_record(output)["runs"]
+
+    first = run(1, "one")
+    assert [(r["row"], r["seed"]) for r in first] == [("base", 1), ("A1", 1)]
+    both = run(2, "two")
+    assert [(r["row"], r["seed"]) for r in both] == [(r, s) for r in ("base", "A1") for s in (1, 2)]
+    assert both[::2] == first
+    assert [r["environment"]["code"] for r in both] == ["one", "two"] * 2
+    assert run(1, "three") == both  # nothing was missing
+    assert recounted(output, scale, corpus)
+
+
+OLD = {"table-3-small", "choices-small"}  # some of their runs may have no translations
+RECORDS = {scale.record: scale for scale in SCALES.values()} | {choices.RECORD: choices.SCALE}
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_the_recorded_scores_follow_from_the_translations(path):
+    if not path.exists() or (path.stem in OLD and not texts_file(path).exists()):
+        pytest.skip("not recorded, or before translations were kept")
+    scale = RECORDS[path]
+    whole = recounted(path, scale, load_corpus(scale.base.corpus))
+    assert whole or path.stem in OLD
 
 
 def test_rank_correlation():

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from transformer.data.batching import Batch
+from transformer.inference.significance import bootstrap
 from transformer.inference.stepwise import evaluation_mode
 from transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
 from transformer.model.config import TransformerConfig
@@ -152,14 +153,29 @@ class PairLosses(NamedTuple):
         return float(self.nll.sum() / self.tokens.sum())
 
     def more_than(
-        self, other: "PairLosses", samples: int = 1000, seed: int = 0
+        self,
+        other: "PairLosses",
+        groups: Sequence[int] | None = None,
+        samples: int = 1000,
+        seed: int = 0,
     ) -> tuple[float, Float[np.ndarray, " samples"]]:
-        """Return the loss per token beyond that of another model, with bootstrap samples."""
+        """Return the loss per token beyond that of another model, with bootstrap samples.
+
+        Args:
+            other: losses of the other model, on the same pairs.
+            groups: group of each pair; whole groups are drawn. None draws single pairs.
+            samples: number of test sets to draw.
+            seed: of the draws.
+        """
         if not np.array_equal(self.tokens, other.tokens):
             raise ValueError("both must be losses on the same pairs in the same order")
-        n, change = len(self.tokens), self.nll - other.nll
-        times = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=samples)
-        return float(change.sum() / self.tokens.sum()), (times @ change) / (times @ self.tokens)
+        sums = np.stack([self.nll - other.nll, self.tokens], axis=1)
+        draws = bootstrap(sums, samples, seed, groups, score=_per_token)
+        return float(_per_token(sums.sum(axis=0))), draws
+
+
+def _per_token(sums: np.ndarray) -> np.ndarray:
+    return np.asarray(sums[..., 0] / sums[..., 1])
 
 
 @torch.inference_mode()

@@ -8,7 +8,7 @@ head that looks a fixed number of positions back attends to any word there by po
 Paper: section 4, Figures 3 to 5
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,7 +25,7 @@ from transformer.model.transformer import Transformer
 HE = ("▁he", "▁his", "▁him", "▁himself")
 POSSESSIVES = ("▁my", "▁your", "▁his", "▁her", "▁its", "▁our", "▁their")
 MAKE = ("▁make", "▁makes", "▁made", "▁making")
-#: What something or somebody is made, as in "making the registration more difficult".
+#: What something or someone is made, as in "making the registration more difficult".
 MADE = (
     *("▁angry", "▁better", "▁clear", "▁difficult", "▁easier", "▁easy", "▁famous", "▁happy"),
     *("▁hard", "▁harder", "▁hungry", "▁impossible", "▁jealous", "▁mad", "▁nervous", "▁popular"),
@@ -164,6 +164,48 @@ def from_make(labels: list[str]) -> list[tuple[int, int]]:
 def from_possessive(labels: list[str]) -> list[tuple[int, int]]:
     """Link each possessive to the token after it."""
     return [(i, i + 1) for i, word in enumerate(labels[:-1]) if word in POSSESSIVES]
+
+
+def from_its(labels: list[str]) -> list[tuple[int, int]]:
+    """Link each "its" to the first token of the sentence, which often names the owner."""
+    return [(i, 0) for i, word in enumerate(labels) if word == "▁its"]
+
+
+def place_of(labels: list[str], word: str) -> int:
+    """Return the position of the first token of a word; raise ValueError if it is not there."""
+    for start in range(len(labels)):
+        end = start + 1
+        while end < len(labels) and labels[end].isalnum():
+            end += 1
+        inside = start > 0 and labels[start].isalnum()
+        if not inside and "".join(labels[start:end]).removeprefix("▁") == word:
+            return start
+    raise ValueError(f"{word!r} is no word of {''.join(labels)!r}")
+
+
+def well_translated(
+    translator: Translator, pairs: Iterable[tuple[str, str]], find: Find
+) -> list[tuple[int, str, str]]:
+    """Return the sentences with a link whose translation (beam 4) equals one of the references.
+
+    Returns:
+        Distance of the two tokens, sentence, translation; the largest distance comes first.
+    """
+    references: dict[str, set[str]] = {}
+    for source, target in pairs:
+        references.setdefault(source, set()).add(target)
+    tokens, apart = translator.tokenizer, {}
+    for text in references:
+        links = find(tokens.tokens(tokens.encode(text)))
+        if links:
+            apart[text] = max(abs(q - k) for q, k in links)
+    translations = translator.translate(list(apart), beam_size=4)
+    found = [
+        (apart[text], text, translation)
+        for text, translation in zip(apart, translations, strict=True)
+        if translation in references[text]
+    ]
+    return sorted(found, key=lambda each: -each[0])
 
 
 @torch.inference_mode()

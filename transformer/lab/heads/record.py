@@ -42,19 +42,20 @@ def main() -> None:
     torch.set_num_threads(1)
     translator, corpus, heading = shipped()
     recording = Recording(output, "transformer.lab.heads.record", digits=5, **heading)
-    study(translator, corpus, recording.content, save=recording.save)
+    study(translator, corpus, recording.content, recording.texts, save=recording.save)
 
 
 def study(
     translator: Translator,
     corpus: Corpus,
     record: dict[str, Any],
+    texts: dict[str, list[str]],
     pairs: int = PAIRS,
     bleu_pairs: int = BLEU_PAIRS,
     aligner_pairs: int = 30_000,
     save: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Add to a record what it does not hold yet."""
+    """Add to a record, and to its translations, what it does not hold yet."""
     model, known = translator.model, "roles" in record
     assert isinstance(model, Transformer)
     text = study_text(translator, corpus, pairs, 1 if known else aligner_pairs)
@@ -67,15 +68,14 @@ def study(
 
     def measure_loss(*edits: str) -> None:
         some = {name: EDITS[name] for name in edits}
-        whole, _ = loss_without(model, text.batches, groups, some, loss, save)
+        whole, _ = loss_without(model, text, groups, some, loss, save)
         record.setdefault("whole", {}).update(loss=whole.mean, tokens=int(whole.tokens.sum()))
 
     measure_loss("silent", "shuffled")
     # The most important heads come first, so that a stopped recording has them.
     order = sorted(groups, key=lambda name: -loss[name]["silent"][0])
-    score, _, signature = bleu_without(
-        translator, few, {n: groups[n] for n in order}, record.setdefault("bleu", {}), save
-    )
+    ordered, lost = {name: groups[name] for name in order}, record.setdefault("bleu", {})
+    score, _, signature = bleu_without(translator, few, ordered, texts, lost, save)
     record["whole"]["BLEU"], record["signature"] = score, signature
     measure_loss("even")
     save("all")

@@ -17,6 +17,7 @@ from transformer.data.batching import Batch, TokenBatches, encode_pairs
 from transformer.data.corpora import Corpus
 from transformer.data.parallel import Split
 from transformer.data.progress import progress
+from transformer.data.splits import components
 from transformer.inference.metrics import Score, bleu
 from transformer.inference.significance import bootstrap, interval, sentence_counts
 from transformer.inference.translator import Translator
@@ -64,9 +65,14 @@ BATCH_TOKENS = 1024
 
 @dataclass(frozen=True)
 class StudyText:
-    """Pairs of a test split in batches, with their word alignments."""
+    """Pairs of a test split in batches, with their word alignments.
+
+    Args:
+        groups: of the pairs that share a sentence, in the order of the batches.
+    """
 
     batches: list[Batch]
+    groups: list[int]
     pairs: list[list[AlignedPair]]
     marks: list[int]
     aligners: tuple[WordAligner, WordAligner]
@@ -87,8 +93,10 @@ def study_text(
     planned = TokenBatches(encode_pairs(translator.tokenizer, test), BATCH_TOKENS)
     rows = planned.epoch(0)
     aligned = aligned_both_ways(test, *aligners)
+    groups = components(test.source, test.target)
     return StudyText(
         [planned.batch(row) for row in rows],
+        [groups[i] for row in rows for i in row],
         [[aligned[i] for i in row] for row in rows],
         mark_ids(translator.tokenizer),
         aligners,
@@ -110,7 +118,7 @@ def untrained_scores(
 
 def loss_without(
     model: Transformer,
-    batches: Sequence[Batch],
+    text: StudyText,
     groups: Mapping[str, Sequence[Head]],
     edits: Mapping[str, Edit] = EDITS,
     found: Measured | None = None,
@@ -123,8 +131,9 @@ def loss_without(
 
     Returns:
         The losses of the unedited model, and for each group and edit: the added nats per token,
-        and the ends of its 95 % interval over pairs.
+        and the ends of its 95 % interval over groups of pairs that share a sentence.
     """
+    batches = text.batches
     whole, memories = pair_losses(model, batches), encode_all(model, batches)
     found = {} if found is None else found
     for edit_name, edit in edits.items():
@@ -135,7 +144,7 @@ def loss_without(
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)  # of the shuffles
                 changed = pair_losses(model, batches, dict.fromkeys(heads, edit), known)
-            more, draws = changed.more_than(whole)
+            more, draws = changed.more_than(whole, text.groups)
             found[name][edit_name] = [more, *interval(draws)]
             say(f"{name}, {edit_name}")
     return whole, found
@@ -154,29 +163,36 @@ def bleu_without(
     translator: Translator,
     split: Split,
     groups: Mapping[str, Sequence[Head]],
+    texts: dict[str, list[str]],
     found: dict[str, list[float]] | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> tuple[float, dict[str, list[float]], str]:
     """Silence heads, one group after another, and translate greedily.
 
+    Args:
+        texts: takes the translations, by the name of the group; those of the unedited model are
+            named "whole".
+        found: results to add to, which are not measured again; None for no results.
+
     Returns:
         BLEU of the unedited model; for each group the loss in BLEU, and the ends of its 95 %
-        interval over sentences; and the signature of the scores.
+        interval over groups of pairs that share a sentence; and the signature of the scores.
     """
     assert isinstance(translator.model, Transformer)
+    pairs, found = components(split.source, split.target), {} if found is None else found
 
-    def translate() -> tuple[np.ndarray, Score]:
-        texts = translator.translate(split.source, beam_size=1, batch_size=128)
-        return sentence_counts(texts, split.target), bleu(texts, split.target)
+    def translate(name: str) -> tuple[np.ndarray, Score]:
+        texts[name] = translator.translate(split.source, beam_size=1, batch_size=128)
+        counts = sentence_counts(texts[name], split.target)
+        return bootstrap(counts, groups=pairs), bleu(texts[name], split.target)
 
-    counts, score = translate()
-    draws, found = bootstrap(counts), {} if found is None else found
+    draws, score = translate("whole")
     for name, heads in groups.items():
         if name in found:
             continue
         with edited(translator.model, dict.fromkeys(heads, silent)):
-            changed, now = translate()
-        found[name] = [score.score - now.score, *interval(draws - bootstrap(changed))]
+            changed, now = translate(name)
+        found[name] = [score.score - now.score, *interval(draws - changed)]
         say(f"{name}, BLEU")
     return score.score, found, score.signature
 

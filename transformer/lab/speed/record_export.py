@@ -41,12 +41,15 @@ def main() -> None:
     recording = Recording(
         chosen.output, "transformer.lab.speed.record_export", keep=False, **heading
     )
-    recording.content |= compare(translator, corpus.test.first(chosen.pairs))
+    recording.content |= compare(translator, corpus.test.first(chosen.pairs), recording.texts)
     recording.save(str(chosen.output))
 
 
-def compare(translator: Translator, split: Split) -> dict[str, Any]:
-    """Translate with this package and with each quantization, on one thread, by every search."""
+def compare(translator: Translator, split: Split, kept: dict[str, list[str]]) -> dict[str, Any]:
+    """Translate with this package and with each quantization, on one thread, by every search.
+
+    ``kept`` takes the translations, by search and engine.
+    """
     found: dict[str, Any] = dict(pairs=len(split), megabytes={}, searches={})
     with tempfile.TemporaryDirectory() as folder:
         engines: dict[str, Any] = dict(ours=translator)
@@ -61,6 +64,7 @@ def compare(translator: Translator, split: Split) -> dict[str, Any]:
                 started = time.process_time()
                 texts = engine.translate(split.source, **options)
                 seconds, score = time.process_time() - started, bleu(texts, split.target)
+                kept[f"{label}, {name}"] = texts
                 ours = ours or texts
                 rows[name] = dict(
                     bleu=round(score.score, 3),

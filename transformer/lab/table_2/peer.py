@@ -21,15 +21,20 @@ from transformer.data.corpora import load_corpus
 from transformer.data.parallel import Split
 from transformer.data.splits import components
 from transformer.inference.metrics import bleu, chrf
-from transformer.inference.significance import bootstrap, interval, sentence_counts
+from transformer.inference.significance import (
+    bootstrap,
+    character_counts,
+    interval,
+    sentence_counts,
+)
 from transformer.interop import to_marian
 from transformer.interop.marian import WEIGHTS
 from transformer.interop.marian_weights import SOURCE
 from transformer.lab.recording import Recording, parser
 from transformer.lab.speed.peers import HuggingFaceMarian
+from transformer.lab.table_2.counts import SCORES
 from transformer.lab.training_loop import optimise
 from transformer.recipes.presets import Preset, get_preset
-from transformer.recipes.record import read_translations, write_translations
 from transformer.recipes.translation import TranslationRun
 from transformer.training.curve import read_curve
 from transformer.training.schedule import learning_rate
@@ -112,14 +117,20 @@ def train(kind: str, preset: Preset) -> tuple[list[float], list[str]]:
         return losses, run.translator.translate(texts, beam_size=1, sentence_case=False)
 
 
-def compare(found: dict[str, list[str]], test: Split) -> dict[str, float]:
-    """Return the mean over the seeds of our BLEU minus theirs, with its 95 % interval.
+def compare(found: dict[str, list[str]], test: Split, metric: str = "BLEU") -> dict[str, float]:
+    """Return the mean over the seeds of our score minus theirs, with its 95 % interval.
 
     The two trainings of a seed are a pair. The test sentences are drawn, in groups that share one.
+
+    Args:
+        found: translations by the name of a run.
+        test: the pairs that were translated.
+        metric: "BLEU" or "chrF2".
     """
+    count = sentence_counts if metric == "BLEU" else character_counts
     groups = components(test.source, test.target)
     drawn = {
-        name: bootstrap(sentence_counts(texts, test.target), groups=groups)
+        name: bootstrap(count(texts, test.target), groups=groups, score=SCORES[metric])
         for name, texts in found.items()
     }
     gaps = [drawn[f"{OURS}, seed {seed}"] - drawn[f"{MARIAN}, seed {seed}"] for seed in SEEDS]
@@ -135,8 +146,7 @@ def main() -> None:
     recording = Recording(
         chosen.output, "transformer.lab.table_2.peer", digits=6, preset=PRESET.to_dict()
     )
-    path = chosen.output.with_suffix(".translations.json.gz")
-    found = read_translations(path) if path.exists() else {}
+    found = recording.texts
     exact, runs = (recording.content.setdefault(name, {}) for name in ("exact", "runs"))
     without = PRESET.with_changes(dropout=0.0, max_steps=EXACT_STEPS)
     for kind in (OURS, MARIAN):
@@ -150,7 +160,6 @@ def main() -> None:
             if name in runs:
                 continue
             losses, found[name] = train(kind, PRESET.with_changes(seed=seed))
-            write_translations(path, found)
             runs[name] = dict(
                 losses=losses,
                 bleu=bleu(found[name], test.target).score,

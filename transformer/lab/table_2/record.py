@@ -28,7 +28,7 @@ from transformer.lab.recording import same_recipe
 from transformer.lab.speed.throughput import record_throughput, throughput_file
 from transformer.lab.table_2.recorded import RUNS
 from transformer.model.files import write_atomically
-from transformer.recipes.cards import on_card, this_card
+from transformer.recipes.cards import on_this_card
 from transformer.recipes.presets import Preset, get_preset
 from transformer.recipes.record import read_record
 from transformer.recipes.translation import TranslationRun
@@ -48,9 +48,13 @@ GPU = (
 CPU = ("multi30k-tiny-cpu", "multi30k-recurrent-cpu", "multi30k-convolutional-cpu", "tatoeba-small")
 
 
-def planned(presets: Sequence[str], seeds: Sequence[int]) -> list[Preset]:
-    """List the runs: the first seed of all presets, then the second of all, and so on."""
-    return [get_preset(name).with_changes(seed=seed) for seed in seeds for name in presets]
+def planned(presets: Sequence[str], seeds: Sequence[int], output: Path) -> list[Preset]:
+    """List the runs: the first seed of all presets, then the second of all, and so on.
+
+    A GPU of this machine chooses their batches and precision, unless they have begun in ``output``.
+    """
+    runs = [get_preset(name).with_changes(seed=seed) for seed in seeds for name in presets]
+    return [on_this_card(run, output / run_name(run)) for run in runs]
 
 
 def run_name(preset: Preset) -> str:
@@ -119,7 +123,8 @@ def plan(
         ValueError: if a preset is unknown.
     """
     here = {entry.name for entry in corpus_catalogue(data_dir) if entry.at_hand}
-    items = [_speed(get_preset(name)) for name in (SPEED if gpu and not presets else ())]
+    speed = SPEED if gpu and not presets else ()
+    items = [_speed(on_this_card(get_preset(name))) for name in speed]
     runs = [
         Item(
             run_name(preset),
@@ -127,22 +132,19 @@ def plan(
             partial(state, preset, output),
             partial(record, preset, output, data_dir),
         )
-        for preset in planned(presets or (GPU if gpu else CPU), seeds)
+        for preset in planned(presets or (GPU if gpu else CPU), seeds, output)
     ]
     return items + sorted(runs, key=lambda item: item.corpus is not None)
 
 
 def _speed(preset: Preset) -> Item:
-    card = this_card()
-    fitted = preset if card is None else on_card(preset, card)
-
     def measure() -> bool:
-        print(record_throughput(fitted))
+        print(record_throughput(preset))
         return True
 
     def state() -> str:
         path = throughput_file(preset)
-        return "recorded" if path.exists() and same_recipe(read_record(path), fitted) else "missing"
+        return "recorded" if path.exists() and same_recipe(read_record(path), preset) else "missing"
 
     return Item(f"{preset.name}-throughput", None, state, measure)
 
@@ -185,7 +187,10 @@ def run_items(items: Sequence[Item], data_dir: Path | None, until: float) -> int
             if not item.record():
                 print(f"{item.name}: stopped and saved; the same command continues")
                 return 130
-        except (ValueError, OSError, RuntimeError) as error:  # the others may still work
+        except InterruptedError as error:  # a measurement keeps nothing
+            print(f"{item.name}: {error}")
+            return 130
+        except (ImportError, ValueError, OSError, RuntimeError) as error:  # others may still work
             reason = " ".join(str(error).split())[:300]
             skipped.append(f"{item.name}: failed, {reason}")
             print(skipped[-1], file=sys.stderr)

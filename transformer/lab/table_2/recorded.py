@@ -1,5 +1,6 @@
 """The recorded translation runs, one JSON file per run."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,5 +11,21 @@ RUNS = Path(__file__).parent / "runs"
 
 
 def recorded_runs(folder: Path | str = RUNS) -> dict[str, dict[str, Any]]:
-    """Read the records ``NAME.json`` of a folder, by name in alphabetical order."""
-    return {path.stem: read_record(path) for path in sorted(Path(folder).glob("*.json"))}
+    """Read the records ``NAME.json`` of a folder, by name in alphabetical order.
+
+    A run that started from the model of another one has that record as its "first_run".
+    """
+    runs = {path.stem: read_record(path) for path in sorted(Path(folder).glob("*.json"))}
+    return {name: with_first_run(record, runs) for name, record in runs.items()}
+
+
+def with_first_run(record: dict[str, Any], runs: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Add "first_run" to the record of a run that started from ``runs/NAME/model``.
+
+    Args:
+        record: of the run.
+        runs: records by name. If the first run is not among them, nothing is added.
+    """
+    start = record.get("preset", {}).get("init_from")
+    name = start and Path(start).parent.name
+    return record | dict(first_run=runs[name]) if name in runs else record

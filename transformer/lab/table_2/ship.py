@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from transformer.inference.model_card import model_card
-from transformer.lab.table_2.recorded import RUNS
-from transformer.lab.table_2.summary import hardware_of
+from transformer.lab.table_2.counts import count_missing
+from transformer.lab.table_2.recorded import RUNS, recorded_runs, with_first_run
+from transformer.lab.table_2.summary import group_runs, hardware_of, total_steps
 from transformer.model.pretrained import SHIPPED_FOLDER
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record
@@ -24,28 +25,43 @@ as {you} at random. Biases of the sentence collection carry over. Use it to stud
 Transformer works, not to translate text that matters.
 
 No sentence of the test split, on either side, is in the training pairs, and none of the Tatoeba \
-Challenge test set. The weights are stored as float16."""
+Challenge test set. The scores are those of the weights before rounding to float16, \
+in which they are stored."""
 
 #: What "you" can be in a language.
 YOU = {"de": "du, ihr or Sie", "fr": "tu or vous"}
 
 
 def record_name(record: dict[str, Any]) -> str:
-    """Name a run after its preset and seed, and after its languages if the preset has others."""
-    name, corpus = record["preset"]["name"], record["corpus"]
-    own = corpus["name"] == get_preset(name).corpus
-    return "-".join([name, *(() if own else corpus["languages"]), f"seed{record['seed']}"])
+    """Name a run after its preset and seed, and after its languages or steps where they differ.
+
+    The steps are named only with the preset's own text. Those of a run that started from the model
+    of another one include that one's.
+    """
+    preset, corpus = get_preset(record["preset"]["name"]), record["corpus"]
+    changes, steps = [], total_steps(record)
+    if corpus["name"] != preset.corpus:
+        changes = corpus["languages"]
+    elif steps != preset.training.max_steps:
+        changes = [f"{steps}-steps"]
+    return "-".join([preset.name, *changes, f"seed{record['seed']}"])
 
 
 def card(name: str, record: dict[str, Any]) -> str:
-    """Write the model card from the record."""
+    """Write the model card from the record, and from those of other seeds of the same recipe."""
+    own = record_name(record)
+    (same,) = [g for g in group_runs(recorded_runs(RUNS) | {own: record}) if own in g.runs]
+    training = record | dict(hardware=hardware_of(record))
+    if first := record.get("first_run"):
+        training["first_run"] = first | dict(hardware=hardware_of(first))
     return model_card(
         name,
         languages=record["corpus"]["languages"],
         corpus=record["corpus"],
         metrics=record["metrics"],
         parameters=record["parameters"],
-        training=record | dict(hardware=hardware_of(record)),
+        training=training,
+        others=[other for run, other in same.runs.items() if run != own],
         preset=record["preset"]["name"],
         limits=LIMITS.format(you=YOU[record["corpus"]["languages"][1]]),
     )
@@ -57,7 +73,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="folder of a finished run")
     parser.add_argument("name", help="what Translator.from_pretrained will call it")
     options = parser.parse_args()
-    record = read_record(options.run / "run.json")
+    record = with_first_run(read_record(options.run / "run.json"), recorded_runs(RUNS))
     model, tokenizer = load_pretrained(options.run / "model")
     folder = SHIPPED_FOLDER / options.name
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,6 +89,7 @@ def main() -> None:
     shutil.copyfile(options.run / "run.json", f"{target}.json")
     texts = "translations.json.gz"
     shutil.copyfile(options.run / texts, f"{target}.{texts}")
+    count_missing([target.name], None, RUNS)
     print(f"{folder}: {size:,} bytes of weights; record: {target}.json")
 
 

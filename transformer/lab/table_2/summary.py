@@ -109,7 +109,7 @@ class Group:
     def budget(self) -> tuple[int, int]:
         """Optimizer steps, and tokens of the largest step."""
         training = self.first["preset"]["training"]
-        return training["max_steps"], training["batch_tokens"] * training["accumulate"]
+        return total_steps(self.first), training["batch_tokens"] * training["accumulate"]
 
     def scores(self) -> dict[tuple[str, str], Spread]:
         """Collect the scores of all seeds, averaged weights and the recipe's beam.
@@ -141,26 +141,32 @@ def group_runs(runs: Mapping[str, Record]) -> list[Group]:
                 break
         else:
             groups.append({name: record})
-    names = [next(iter(group.values()))["preset"]["name"] for group in groups]
+    firsts = [next(iter(group.values())) for group in groups]
+    names = [record["preset"]["name"] for record in firsts]
     return [
         Group(
-            name if names.count(name) == 1 else f"{name}, {_steps(group):,} steps",
+            name if names.count(name) == 1 else f"{name}, {steps:,} steps",
             dict(sorted(group.items(), key=lambda item: item[1]["seed"])),
         )
-        for name, group in zip(names, groups, strict=True)
+        for name, steps, group in zip(names, map(total_steps, firsts), groups, strict=True)
     ]
 
 
-def _steps(group: Mapping[str, Record]) -> int:
-    steps: int = next(iter(group.values()))["preset"]["training"]["max_steps"]
-    return steps
+def total_steps(record: Record) -> int:
+    """Return the steps of a run's recipe, and of the run whose model it started from."""
+    steps: int = record["preset"]["training"]["max_steps"]
+    return steps + (total_steps(record["first_run"]) if "first_run" in record else 0)
 
 
 def learning_curve(record: Record) -> list[tuple[float, float, float]]:
-    """Return target tokens seen, validation BLEU and perplexity at each validation of a run."""
-    per_step = record["target_tokens"] / record["steps"]
-    return [
-        (per_step * entry["step"], entry["bleu"], entry["perplexity"])
+    """Return target tokens seen, validation BLEU and perplexity at each validation of a run.
+
+    The curve of a run that started from the model of another one begins with that one's.
+    """
+    first, per_step = record.get("first_run"), record["target_tokens"] / record["steps"]
+    before, seen = (learning_curve(first), first["target_tokens"]) if first else ([], 0)
+    return before + [
+        (seen + per_step * entry["step"], entry["bleu"], entry["perplexity"])
         for entry in record["curve"]
         if "bleu" in entry
     ]

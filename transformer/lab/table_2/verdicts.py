@@ -27,7 +27,7 @@ def versus_published(group: Group, published: PublishedScore) -> str | None:
     side = "above" if ours.mean > published.score else "below"
     if len(ours.values) == 1:
         place = f"{abs(ours.mean - published.score):.2f} {side}"
-        return f"{group.name}: {ours}, {place} {theirs}. One seed shows no spread."
+        return f"{group.name}: {ours}, {place} {theirs}."
     if ours.low <= published.score <= ours.high:
         return f"{group.name}: {ours}. {theirs} lies within this spread."
     return f"{group.name}: {ours}. Every seed is {side} {theirs}."

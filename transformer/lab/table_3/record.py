@@ -6,7 +6,9 @@
     python -m transformer.lab.table_3.record --rows base A1 --minutes 20
 
 The first seed of all rows comes before the second of any. Ctrl-C saves the run in progress, and the
-same command resumes it. A row recorded with another recipe is recorded again.
+same command resumes it. Each run names the code that made it, so later commits can add other seeds.
+A row recorded with another recipe is recorded again. The translations of all runs lie beside the
+record.
 """
 
 import shutil
@@ -16,10 +18,15 @@ from pathlib import Path
 
 import torch
 
-from transformer.lab.recording import parser, same_recipe
+from transformer.lab.recording import parser, same_recipe, stored_texts, texts_file
 from transformer.lab.table_3.study import ROWS, SCALES, Scale, row_preset, run_row, scale_text
 from transformer.recipes.presets import Preset
-from transformer.recipes.record import describe_environment, read_record, write_record
+from transformer.recipes.record import (
+    describe_environment,
+    read_record,
+    write_record,
+    write_translations,
+)
 
 #: Folder of unfinished runs.
 FOLDER = Path("runs/table-3")
@@ -40,6 +47,7 @@ def record_rows(
     ``presets`` has the recipe of every row; no run is begun after the ``time.time()`` of ``until``.
     """
     runs = read_record(output)["runs"] if output.exists() else []
+    texts, environment = stored_texts(output), describe_environment()
     order, text = list(presets), None
     for seed, row in ((seed, row) for seed in seeds for row in rows):
         preset = presets[row].with_changes(seed=seed)
@@ -51,9 +59,11 @@ def record_rows(
         found = run_row(preset, text, place) if time.time() < until else None
         if found is None:
             raise SystemExit("not all is recorded; the same command continues from here")
+        texts[f"{row}, seed {seed}"] = found.pop("translations")
+        write_translations(texts_file(output), texts)
         about = dict(row=row, seed=seed, preset=preset.to_dict())
         runs = [run for run in runs if run not in mine]
-        runs.append(about | found | dict(environment=describe_environment()))
+        runs.append(about | found | dict(environment=environment))
         runs.sort(key=lambda run: (order.index(run["row"]), run["seed"]))
         write_record(output, dict(command=command, scale=scale.name, runs=runs))
         shutil.rmtree(place)

@@ -14,12 +14,12 @@ from typing import Any
 
 from transformer.data.batching import TokenBatches
 from transformer.data.corpora import load_corpus
+from transformer.inference.metrics import bleu, chrf
 from transformer.inference.options import SearchOptions
 from transformer.inference.translator import Translator
 from transformer.lab.recipe.training import ShortText, make_model, short_text
 from transformer.model.config import TransformerConfig
 from transformer.recipes.presets import Preset
-from transformer.recipes.translation import evaluate
 from transformer.training.config import TrainingConfig
 from transformer.training.curve import read_curve
 from transformer.training.loss import perplexity
@@ -200,7 +200,8 @@ def run_row(
     """Train one row and measure it as Table 3 does: the last weights, no averaging.
 
     The perplexity is per token of the vocabulary, without label smoothing; the "curve" has pairs
-    of step and perplexity. An interrupted run returns None, and the same call resumes it.
+    of step and perplexity; the "translations" are those that BLEU and chrF were computed from. An
+    interrupted run returns None, and the same call resumes it.
 
     Paper: section 6.2, Table 3
     """
@@ -213,7 +214,8 @@ def run_row(
         return None
     translator = Translator(model, text.tokenizer)
     search = SearchOptions(preset.beam_size, preset.alpha)
-    scores = evaluate(translator, text.text, search, batch_size=256)
+    texts = translator.translate(text.text.source, search, batch_size=256, sentence_case=False)
+    scores = [score(texts, text.text.target) for score in (bleu, chrf)]
     curve = read_curve(Path(folder) / "curve.jsonl")
     return dict(
         perplexity=perplexity(model, held_out),
@@ -221,4 +223,5 @@ def run_row(
         minutes=trainer.seconds / 60,
         curve=[(line["step"], line["perplexity"]) for line in curve if "perplexity" in line],
         signatures={score.name: score.signature for score in scores},
+        translations=texts,
     ) | {score.name: score.score for score in scores}

@@ -1,0 +1,59 @@
+"""A finished run goes into the package with all that belongs to it."""
+
+import sys
+
+import torch
+from safetensors.torch import load_file
+
+from transformer.lab.table_2 import counts, ship
+from transformer.lab.table_2.counts import read_counts
+from transformer.lab.table_2.recorded import recorded_runs
+from transformer.recipes.presets import PRESETS
+from transformer.recipes.translation import TranslationRun
+
+
+def test_a_run_and_its_second_part_are_shipped(corpus, preset, tmp_path, monkeypatch):
+    records, package = tmp_path / "records", tmp_path / "package"
+    monkeypatch.setattr(ship, "RUNS", records)
+    monkeypatch.setattr(ship, "SHIPPED_FOLDER", package)
+    monkeypatch.setattr(counts, "load_corpus", lambda *_: corpus)
+    monkeypatch.setitem(PRESETS, "smoke", preset.with_changes(corpus=corpus.name))
+    monkeypatch.chdir(tmp_path)
+
+    def shipped(recipe, name):
+        run = TranslationRun(recipe, f"runs/{name}", corpus=corpus, progress=False)
+        assert run.train()
+        run.finish()
+        monkeypatch.setattr(sys, "argv", ["ship", f"runs/{name}", "small-en-de"])
+        ship.main()
+        return (package / "small-en-de/README.md").read_text(encoding="utf-8")
+
+    one = preset.with_changes(corpus=corpus.name, seed=1)
+    card = shipped(one, "smoke-seed1")
+    assert "Trained with the preset `smoke`: 8 steps" in card and "not measured" in card
+    assert "In brackets: the same recipe with seed 1." in shipped(
+        one.with_changes(seed=2), "smoke-seed2"
+    )
+    longer = one.starting_from("runs/smoke-seed1/model").with_changes(max_steps=5)
+    card = shipped(longer, "smoke-longer")
+    assert "5 further steps from a first run of 8 steps" in card and "Together: 13 steps" in card
+    assert "runs/" not in card and "not measured" in card
+    runs = recorded_runs(records)
+    assert list(runs) == ["smoke-13-steps-seed1", "smoke-seed1", "smoke-seed2"]
+    assert runs["smoke-13-steps-seed1"]["first_run"] == runs["smoke-seed1"]
+    assert all(read_counts(name, records).keys() == {"test BLEU", "test chrF2"} for name in runs)
+    weights = load_file(package / "small-en-de/model.safetensors").values()
+    assert {tensor.dtype for tensor in weights} == {torch.float16}
+
+
+def test_a_run_from_a_model_without_a_record_is_named_by_its_own_steps():
+    record = dict(
+        preset=preset_of("smoke", init_from="elsewhere/model", max_steps=61),
+        corpus=dict(name=PRESETS["smoke"].corpus, languages=["en", "de"]),
+        seed=4,
+    )
+    assert ship.record_name(ship.with_first_run(record, {})) == "smoke-61-steps-seed4"
+
+
+def preset_of(name, init_from, **changes):
+    return PRESETS[name].with_changes(**changes).to_dict() | dict(init_from=init_from)
