@@ -79,16 +79,23 @@ class Device(TorchDispatchMode):
 @contextmanager
 def pretend_device() -> Iterator[Device]:
     """Make tensors with ``device=DEVICE`` possible, on one thread."""
-    make = torch.tensor
+    make, make_like = torch.tensor, torch.empty_like
 
     def tensor(data, *, device=None, **options):
         made = make(data, **options)
         return made if device is None else made.to(device)
 
+    def empty_like(other, *, pin_memory=False, **options):
+        made = make_like(other, **options)
+        if pin_memory:  # the host need not wait for a copy that goes there
+            made.pinned = True
+        return made
+
     with (
         torch.autograd.set_multithreading_enabled(False),
         mock.patch("torch.inference_mode", torch.no_grad),  # it knows no tensors of our kind
         mock.patch("torch.tensor", tensor),
+        mock.patch("torch.empty_like", empty_like),
         Device() as device,
     ):
         _ACTIVE.append(device)
@@ -116,7 +123,7 @@ def _run(func, args, kwargs):
     if kind in _COPYING and _crosses(func, args, target):
         to_device = isinstance(args[0], _Placed) if kind is aten.copy_ else not placed
         asynchronous = kwargs.get("non_blocking") or (kind is aten.copy_ and True in args[2:])
-        if not (to_device and asynchronous):
+        if not (asynchronous and (to_device or hasattr(args[0], "pinned"))):
             _note(f"{func}, {'to' if to_device else 'from'} the device")
     plain = [
         x.held if isinstance(x, _Placed)

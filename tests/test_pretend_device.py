@@ -19,6 +19,9 @@ from tests.pretend_device import DEVICE, MixedDevices, pretend_device
         (lambda x: x[x > 0], 1),
         (lambda x: torch.tensor([1.0], device=DEVICE), 1),
         (lambda x: torch.ones(2).to(DEVICE), 1),
+        (lambda x: torch.ones(3, 3).copy_(x, non_blocking=True), 1),
+        (lambda x: torch.empty_like(x, device="cpu", pin_memory=True).copy_(x), 1),
+        (lambda x: torch.empty_like(x, device="cpu", pin_memory=True).copy_(x, True), 0),
     ],
 )
 def test_waits_are_counted(action, waits):

@@ -15,7 +15,7 @@ from transformer.book.tables import comparison
 from transformer.lab.recipe.choices import CHOICES
 from transformer.lab.speed import scale
 from transformer.lab.speed.comparison import RECORD
-from transformer.lab.table_2.recorded import recorded_runs
+from transformer.lab.table_2.recorded import RUNS, recorded_runs
 from transformer.lab.table_2.summary import hardware_of, metric_of, metric_title
 from transformer.published import REPOSITORY
 from transformer.recipes.presets import PRESETS
@@ -63,28 +63,87 @@ def book(tmp_path):
     cells = [dict(cell_type="code", source=[], outputs=[dict(text="a stream"), output])]
     (tmp_path / "notebooks" / "07_here.ipynb").write_text(json.dumps(dict(cells=cells)))
 
-    def claim(*evidence):
-        entry = dict(section="3", claim="a is small", verdict="holds", evidence=evidence)
+    def claim(*pieces, **fields):
+        entry = dict(section="3", claim="a is small", evidence=list(pieces)) | fields
         (tmp_path / "book" / "claims.yml").write_text(json.dumps([entry]))
         return claims.texts(tmp_path)
 
     return claim
 
 
+def piece(start, says=(), kind="sampled", chapter="07", **fields):
+    return dict(row=[chapter, start], kind=kind, says=says) | fields
+
+
 def test_a_claim_is_followed_by_its_evidence(book):
-    found = book(["07", "3: a <"], ["07", "3: a r"])
+    found = book(
+        piece("3: a <", ["supports", "open"], because="one run each"),
+        piece("3: a r", "supports", kind="counted"),
+        dict(text=["by hand", "Table 4"], kind="counted", says="supports"),
+    )
     link = "[7](../notebooks/07_here.ipynb#the-paper-and-what-we-measured)"
     assert found["claims-3"].splitlines()[2:] == [
-        f"| a is small | **holds** | 0.5 \\| 1.0 & more | Nowhere | {link} |",
-        f"|  |  | 2 | All | {link} |",
+        "| a is small | **holds in part** | sampled: supports, open (one run each) "
+        f"| 0.5 \\| 1.0 & more | Nowhere | {link} |",
+        f"|  |  | counted: supports | 2 | All | {link} |",
+        "|  |  | counted: supports | by hand | Table 4 |  |",
     ]
-    assert found["number"] == "1" and found["counts"].startswith("1 hold, 0 hold in part, 0 do")
+    assert found["number"] == "1"
+    assert found["counts"].startswith("0 hold, 1 hold in part, 0 do not hold here, 0 are undecided")
+    assert found["sampled"] == "2" and found["mistakes"] == "0"
 
 
-@pytest.mark.parametrize("evidence", [("07", "3: b"), ("07", "3: a"), ("08", "3: a <")])
-def test_evidence_is_exactly_one_row(book, evidence):
+@pytest.mark.parametrize(
+    "says, verdict",
+    [
+        ("supports", "holds"),
+        ("supports supports", "holds"),
+        ("supports open", "holds in part"),
+        ("open supports against", "holds in part"),
+        ("against open", "does not hold here"),
+        ("open open", "undecided"),
+    ],
+)
+def test_the_verdict_follows_from_the_evidence(book, says, verdict):
+    assert f"| **{verdict}** |" in book(piece("3: a <", says.split()))["claims-3"]
+
+
+@pytest.mark.parametrize(
+    "judged, fields",
+    [
+        (dict(says="perhaps"), {}),
+        (dict(says="open", kind="guessed"), {}),
+        (dict(says=[]), {}),
+        (dict(says="open"), dict(verdict="design")),  # judged, and given a verdict as well
+        (dict(says=[], kind=None), dict(verdict="holds")),  # a verdict by hand
+    ],
+)
+def test_no_verdict_departs_from_the_rule(book, judged, fields):
+    with pytest.raises(ValueError, match="does not follow the rule"):
+        book(piece("3: a <", **judged), **fields)
+
+
+def test_a_comparison_is_open_where_its_interval_includes_zero():
+    """What the claims say agrees with the intervals that the chapters' rows print today."""
+    paths, compared = claims.chapters(ROOT), 0
+    for claim in claims.read_claims(ROOT):
+        for found in claim["evidence"]:
+            if found.get("kind") != "sampled" or "because" in found:
+                continue
+            chapter, start = found["row"]
+            rows = claims.stored_rows(paths[chapter])
+            [measured] = [row[1] for row in rows if row[0].startswith(start)]
+            ends = re.findall(r"\(([+-][\d.]+) to ([+-][\d.]+)\)", measured)
+            for word, (low, high) in zip(claims.words(found), ends, strict=False):
+                assert (word == "open") == (float(low) <= 0 <= float(high)), (start, measured)
+                compared += 1
+    assert compared > 10
+
+
+@pytest.mark.parametrize("chapter, start", [("07", "3: b"), ("07", "3: a"), ("08", "3: a <")])
+def test_evidence_is_exactly_one_row(book, chapter, start):
     with pytest.raises(LookupError, match="rows that begin with"):
-        book(evidence)
+        book(piece(start, "open", chapter=chapter))
 
 
 def test_every_chapter_with_a_table_has_a_claim():
@@ -158,6 +217,16 @@ def test_every_record_is_there_with_all_its_scores():
         for entry in record["metrics"]:
             assert entry["signature"] in text and f"{entry['score']:.2f}" in text
             assert metric_title(metric_of(record, entry)) in text
+
+
+def test_the_page_names_the_records_without_translations():
+    page = (ROOT / "book" / "results.md").read_text(encoding="utf-8")
+    lacking = [
+        f"`{name}`"
+        for name in recorded_runs()
+        if not (RUNS / f"{name}.translations.json.gz").exists()
+    ]
+    assert f"All records but {' and '.join(lacking)} have" in " ".join(page.split())
 
 
 def test_a_recipe_has_the_mean_and_the_range_of_its_seeds(make):

@@ -81,8 +81,51 @@ def test_what_compiling_needs(complete, monkeypatch):
         assert "the headers of Python" in missing_for_compiling(kind)
     monkeypatch.setattr(device.shutil, "which", lambda name: None)
     assert "a C++ compiler" in missing_for_compiling("cpu")
+    assert "a C compiler" in missing_for_compiling("cuda")
     monkeypatch.setattr(device, "find_spec", lambda name: None)
     assert "Triton" in missing_for_compiling("cuda")
+
+
+def test_a_compiler_under_another_name_is_not_found(complete, monkeypatch):
+    monkeypatch.setattr(
+        device.shutil, "which", lambda name: name if name in ("cc", "c++") else None
+    )
+    assert "a C compiler" in missing_for_compiling("cuda")
+    assert "a C++ compiler" in missing_for_compiling("cpu")
+    monkeypatch.setenv("CC", "cc")
+    assert missing_for_compiling("cuda") is None
+
+
+@pytest.mark.parametrize("capability, can", [((6, 1), False), ((7, 0), True), ((9, 0), True)])
+def test_the_compiler_needs_a_gpu_that_triton_knows(complete, monkeypatch, capability, can):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
+    assert (missing_for_compiling("cuda") is None) == can
+    assert missing_for_compiling("cpu") is None
+
+
+def test_on_cuda_the_loss_is_compiled_if_the_machine_can(complete, monkeypatch):
+    cuda, cpu = torch.device("cuda", 0), torch.device("cpu")
+    assert checks.compiles_loss(cuda) and not checks.compiles_loss(cpu)
+    monkeypatch.setattr(device, "find_spec", lambda name: None)
+    assert not checks.compiles_loss(cuda)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("sharded", [False, True])
+def test_the_loss_is_compiled_whether_the_model_is_or_not(tmp_path, monkeypatch, compiled, sharded):
+    from tests.training.tiny_training import make_trainer
+
+    found = []
+    monkeypatch.setattr(checks, "compiles_loss", lambda device: True)
+    monkeypatch.setattr(torch, "compile", lambda f, **_: found.append(f.__name__) or f)
+    if sharded:
+        monkeypatch.setattr(trainer.Accelerator, "num_processes", 2)
+        monkeypatch.setattr(trainer.checks, "require_all_processes", lambda joined: None)
+        monkeypatch.setattr(trainer.state, "shard", lambda *_: None)
+    assert make_trainer(tmp_path, compile=compiled, shard=True).sharded == sharded
+    model = [] if not compiled else ["_call_impl"] * 2 if sharded else ["_run_model"]
+    assert found == [*model, "_chunk_loss"]
 
 
 def test_without_a_compiler_training_runs_uncompiled_and_warns_once(tmp_path, monkeypatch):

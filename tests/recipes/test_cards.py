@@ -15,6 +15,7 @@ from transformer.recipes.cards import (
     describe_card,
     on_card,
     on_card_in,
+    on_this_card,
     step_seconds,
     this_card,
 )
@@ -67,6 +68,15 @@ def test_a_run_that_has_begun_keeps_its_batches_and_precision(tmp_path, monkeypa
     assert on_card_in(PRESETS["smoke"], h200, tmp_path) == PRESETS["smoke"]
 
 
+def test_a_preset_is_fitted_to_the_gpu_of_the_machine(tmp_path, monkeypatch):
+    big, t4 = PRESETS["wmt14-big"], CARDS["t4"]
+    assert on_this_card(big) is big  # without a GPU
+    monkeypatch.setattr(cards, "this_card", lambda: t4)
+    assert on_this_card(big) == on_this_card(big, tmp_path) == on_card(big, t4)
+    monkeypatch.setattr(cards, "settings_of", lambda folder: dict(precision="bf16"))
+    assert on_this_card(big, tmp_path).training.precision == "bf16"
+
+
 def test_what_the_user_sets_stays():
     big, t4 = PRESETS["wmt14-big"], CARDS["t4"]
     assert on_card(big, t4, {"accumulate"}).training.batch_tokens == big.training.batch_tokens
@@ -99,9 +109,12 @@ def test_the_card_of_a_machine_is_recognised(
     assert this_card() is None  # without a GPU
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: found)
+    monkeypatch.setattr(cards, "missing_for_compiling", lambda kind: None)
     card = this_card()
     assert (card.title, card.memory, card.precision) == (name, int(gigabytes * 1e9), precision)
-    assert card.flops == CARDS[known].flops
+    assert card.flops == CARDS[known].flops and card.compiler
+    monkeypatch.setattr(cards, "missing_for_compiling", lambda kind: "a C compiler")
+    assert not this_card().compiler
 
 
 def test_the_estimate_follows_from_counts_and_says_so():
@@ -117,6 +130,11 @@ def test_the_estimate_follows_from_counts_and_says_so():
     assert step_seconds(split, CARDS["t4"]) == pytest.approx(step_seconds(base, CARDS["t4"]))
     recomputed = base.with_changes(checkpoint_activations=True)
     assert step_seconds(recomputed, CARDS["t4"]) > 1.2 * step_seconds(base, CARDS["t4"])
+    # The model is compiled, only its loss is, or there is no compiler.
+    eager = base.with_changes(compile=False)
+    assert seconds < step_seconds(eager, h100) < step_seconds(eager, replace(h100, compiler=False))
+    first, _ = describe_card(base, replace(h100, compiler=False))
+    assert first.endswith("25,000 tokens x 1, bf16")
     first, second = describe_card(base, CARDS["t4"])
     assert first == "card: T4, 16 GB; 25,000 tokens x 1, bf16, compiled"
     hours = base.training.max_steps * step_seconds(base, CARDS["t4"]) / 3600

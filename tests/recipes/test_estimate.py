@@ -118,6 +118,9 @@ def test_needs_of_the_papers_models():
     assert base.parameters == 63_082_496 and base.hours is None
     assert base.disk == base.download + base.text + base.folder > base.download == 820_000_000
     assert 8e9 < base.device_memory < 16e9 and big.device_memory < 24e9
+    # The best weights, a checkpoint and Adam's moments may wait in memory at the same time.
+    copies = 16 * (big.parameters - base.parameters)
+    assert big.main_memory - base.main_memory == copies > 2e9
     here = requirements(PRESETS["wmt14-base"], seconds=7200.0, devices=2, at_hand=True)
     assert here.disk == here.folder
     assert "time: about 2.0 hours on 2 devices, by the steps" in here.lines()[-1]

@@ -17,6 +17,7 @@ from transformer.recipes.presets import get_preset
 from transformer.recipes.translation import TranslationRun
 from transformer.training.stream import step_batches
 from transformer.training.trainer import Trainer
+from transformer.training.writer import host_copy
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
@@ -49,6 +50,15 @@ def test_a_step_of_25_000_tokens_fits_the_card_as_estimated(tmp_path, name):
         trainer.step += 1
     assert math.isfinite(loss.item())
     assert torch.cuda.max_memory_allocated() < 1.2 * requirements(preset, on_gpu=True).device_memory
+
+
+def test_copies_for_the_disk_are_pinned_and_equal():
+    values = dict(a=torch.randn(999, 1001, device="cuda"), b=[torch.arange(5, device="cuda")])
+    expected = values["a"].cpu(), values["b"][0].cpu()
+    copied = host_copy(values)
+    values["a"].zero_()
+    for mine, theirs in zip((copied["a"], copied["b"][0]), expected, strict=True):
+        assert mine.is_pinned() and torch.equal(mine, theirs)
 
 
 def test_a_run_from_text_to_score_that_was_stopped(tmp_path):

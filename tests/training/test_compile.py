@@ -18,6 +18,9 @@ from tiny_training import VOCAB_SIZE, make_model, make_pairs, make_trainer
 from transformer.data.batching import Batch, TokenBatches
 from transformer.fast.device import missing_for_compiling
 from transformer.inference.decoding import beam_search, greedy_search
+from transformer.recipes.architectures import build_model
+from transformer.recipes.cards import on_this_card
+from transformer.recipes.estimate import random_batches
 from transformer.recipes.presets import PRESETS
 from transformer.training.loss import (
     TranslationLoss,
@@ -26,6 +29,7 @@ from transformer.training.loss import (
     smoothing_weights,
 )
 from transformer.training.stream import step_batches
+from transformer.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
 # Sentences, source length, target length. In the first, all sizes are equal; every other one is
@@ -116,7 +120,7 @@ def passes(folder: Path, precision: str) -> dict:
     weights = smoothing_weights(0.1, 4000, "others-but-padding")
     logits, labels = torch.randn(512, 4000).bfloat16(), torch.randint(1, 4000, (512, 1))
     loss, moved = TranslationLoss(make_model()), []
-    loss.compile(dynamic=True)
+    loss.compile_chunk(dynamic=True)
     codegen = GraphLowering.codegen
 
     def count(graph):
@@ -134,6 +138,19 @@ def passes(folder: Path, precision: str) -> dict:
             total, log_likelihood, gradient = of_chunk(logits, labels, weights, 0, True)
             found[name] = [total.item(), log_likelihood.item(), *gradient.norm(dim=1).tolist()]
     return found | dict(passes=sum(moved) / logits.nbytes)
+
+
+def paper(folder: Path, precision: str) -> dict:
+    """Train the base model as its preset says on this card; count the graphs."""
+    from torch._dynamo.utils import counters
+
+    preset = on_this_card(PRESETS["wmt14-base"])
+    batches = random_batches(preset)
+    trainer = Trainer(build_model(preset.model), batches, preset.training, folder, progress=False)
+    for step in islice(step_batches(batches, preset.training.accumulate), 12):
+        trainer._train_step(step.batches, step.target_tokens)
+        trainer.step += 1
+    return dict(graphs=counters["stats"]["unique_graphs"], breaks=list(counters["graph_break"]))
 
 
 def run_alone(part: str, folder: Path, device: str = "cpu", precision: str = "fp32") -> dict:
@@ -177,6 +194,12 @@ def test_a_whole_run_compiles_few_graphs(tmp_path, device, precision):
     assert found["breaks"] == []
 
 
+@pytest.mark.parametrize("device, precision", [ON_A_GPU])
+def test_the_base_model_compiles_four_graphs_at_most(tmp_path, device, precision):
+    found = run_alone("paper", tmp_path, device, precision)
+    assert 2 <= found["graphs"] <= 4 and found["breaks"] == []
+
+
 @pytest.mark.skipif(missing_for_compiling("cpu") is not None, reason="needs a C++ compiler")
 def test_the_compiled_loss_passes_over_the_logits_five_times_at_most(tmp_path):
     found = run_alone("passes", tmp_path)
@@ -193,5 +216,6 @@ if __name__ == "__main__":
         torch.compile = lambda function, **how: compile_function(
             function, **dict(backend="aot_eager") | how
         )
-    found = dict(shapes=shapes, life=life, passes=passes)[part](Path(folder), precision)
+    parts = dict(shapes=shapes, life=life, passes=passes, paper=paper)
+    found = parts[part](Path(folder), precision)
     (Path(folder) / "found.json").write_text(json.dumps(found))

@@ -15,7 +15,6 @@ import pytest
 import torch
 from tiny_training import at_step, make_pairs, make_trainer, weights_of
 
-from transformer.training import run_folder
 from transformer.training.checkpoint import load_state, load_weights, save_state, save_weights
 from transformer.training.run_folder import FORMER_STATE, LOCK, FolderInUseError
 
@@ -170,11 +169,20 @@ sys.stdin.read()
 """
 
 
+# A file system without locks; to be completed by the error that it answers with.
+NO_LOCKS = """
+import errno, fcntl
+def no_locks(*_):
+    raise OSError(errno.{0}, "no locks")
+fcntl.flock = no_locks
+"""
+
+
 @pytest.fixture
-def other_process(tmp_path):
+def other_process(tmp_path, request):
     """Another process that trains in ``tmp_path``."""
     other = subprocess.Popen(
-        [sys.executable, "-c", OTHER, tmp_path],
+        [sys.executable, "-c", getattr(request, "param", "") + OTHER, tmp_path],
         env=dict(os.environ, PYTHONPATH=str(ROOT)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -209,9 +217,19 @@ def test_a_run_that_has_ended_releases_its_folder(tmp_path, request):
         mine.fit()
 
 
-def test_a_file_system_without_locks_is_usable(tmp_path, monkeypatch):
-    def no_locks(*_, **__):
-        raise OSError(errno.ENOLCK, "No locks available")
+@pytest.mark.skipif(os.name == "nt", reason="Windows locks files in another way")
+@pytest.mark.parametrize(
+    "other_process, code",
+    [(NO_LOCKS.format(name), getattr(errno, name)) for name in ("ENOLCK", "ENOSYS", "EOPNOTSUPP")],
+    indirect=["other_process"],
+)
+def test_without_locks_a_killed_run_does_not_keep_its_folder(
+    tmp_path, monkeypatch, other_process, code
+):
+    def no_locks(*_):
+        raise OSError(code, "no locks")
 
-    monkeypatch.setattr(run_folder.FileLock, "acquire", no_locks)
+    other_process.kill()
+    other_process.wait()
+    monkeypatch.setattr("fcntl.flock", no_locks)
     assert trainer_in(tmp_path, max_steps=1).fit() is True

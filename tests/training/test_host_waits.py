@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from tests.pretend_device import DEVICE, pretend_device
 from transformer.fast import packing
+from transformer.training import writer
 from transformer.training.stream import step_batches
 
 READING = (Tensor.tolist, Tensor.numpy, Tensor.cpu, Tensor.__array__, Tensor.item, Tensor.__bool__)
@@ -51,6 +52,24 @@ def test_a_step_waits_for_nothing(tmp_path, monkeypatch, recipe):
     assert device.waits == {}
     bf16 = recipe.get("precision") == "bf16"
     assert found == pytest.approx(expected, rel=1e-2 if bf16 else 1e-5)
+
+
+@pytest.mark.parametrize("minutes, files", [(1e9, 1), (None, 2)])
+def test_a_checkpoint_waits_once_per_file(tmp_path, monkeypatch, minutes, files):
+    """The weights, and the state if it is time."""
+    written = []
+    with pretend_device() as device, monkeypatch.context() as patch:
+        patch.setattr(Accelerator, "device", DEVICE)
+        patch.setattr(writer, "_PINNING", DEVICE.type)
+        patch.setattr(torch.cuda, "synchronize", lambda _: device.waits.update(["synchronize"]))
+        trainer = make_trainer(tmp_path, state_minutes=minutes)
+        patch.setattr(trainer.writer, "submit", lambda *job: written.append(job))
+        step = next(step_batches(trainer.batches, 1))
+        trainer._train_step(step.batches, step.target_tokens)
+        trainer.state_seconds = 0.0  # as fit() does at its start
+        device.waits.clear()
+        trainer._save(weights=True, ending=False)
+    assert len(written) == files and device.waits == {"synchronize": files}
 
 
 def test_fit_reads_values_only_for_lines_of_the_curve(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +11,10 @@ from typing import Any
 import torch
 
 # Where PyTorch's compiler looks: Triton for C, the C++ backend of a CPU for C++.
-_COMPILERS = {"cuda": ("CC", "cc gcc clang cl"), "cpu": ("CXX", "c++ g++ clang++ cl")}
+_COMPILERS = {
+    "cuda": ("CC", "gcc clang cl" if sys.platform == "win32" else "gcc clang"),
+    "cpu": ("CXX", {"win32": "cl", "darwin": "clang++"}.get(sys.platform, "g++")),
+}
 
 
 def set_up(device: torch.device) -> None:
@@ -39,13 +43,16 @@ def missing_for_compiling(device_type: str) -> str | None:
         device_type: "cuda", "cpu" or another.
 
     Returns:
-        What is missing and how to install it; None if nothing is, or for a device that needs no
-        compiler.
+        What is missing, and how to install it if it can be; None if nothing is, or for a device
+        that needs no compiler.
     """
     if device_type not in _COMPILERS:
         return None
-    if device_type == "cuda" and find_spec("triton") is None:
-        return "Triton (pip install triton)"
+    if device_type == "cuda":
+        if find_spec("triton") is None:
+            return "Triton (pip install triton)"
+        if torch.cuda.is_available() and torch.cuda.get_device_capability() < (7, 0):
+            return "a GPU of compute capability 7.0 or above"  # Triton makes no kernels below it
     variable, usual = _COMPILERS[device_type]
     chosen = os.environ.get(variable)
     if not any(map(shutil.which, [chosen] if chosen else usual.split())):

@@ -82,7 +82,7 @@ class Requirements:
     download: int  #: upper bound; 0 if the corpus is small or already on this machine
     text: int  #: disk for the unpacked text
     folder: int  #: disk for the run folder at its fullest
-    main_memory: int  #: for the program, the text and its tokens
+    main_memory: int  #: for the program, the tokens, and copies that wait to be written
     device_memory: int | None  #: of training; None for models other than Transformers
     hours: float | None = None  #: None if no step has been timed
     devices: int = 1  #: GPUs that train together
@@ -136,7 +136,8 @@ def requirements(
         download=download,
         text=text,
         folder=run_bytes(parameters, preset.training.keep_last),
-        main_memory=2_000_000_000,  # a large text stays on disk
+        # A large text stays on disk. Copies: the best weights, a checkpoint, and Adam's moments.
+        main_memory=2_000_000_000 + 16 * parameters,
         device_memory=training_bytes(preset.model, preset.training, parameters, on_gpu),
         hours=None if seconds is None else seconds / 3600,
         devices=devices,
@@ -264,8 +265,9 @@ def measure_step(trainer: Trainer, repeats: int = 3) -> float:
 def preview(preset: Preset, at_hand: bool = False) -> Requirements:
     """Work out what a run needs before its corpus is loaded, from a step on random sentences.
 
-    A CPU times a smaller batch and scales it up. Nothing is compiled, so a preset that compiles
-    will be faster than the estimate. ``at_hand`` says that the corpus is already on this machine.
+    A CPU times a smaller batch and scales it up. The model is not compiled, so a preset that
+    compiles it will be faster than the estimate. ``at_hand`` says that the corpus is already on
+    this machine.
     """
     on_gpu, budget = choose_device().type == "cuda", preset.training.batch_tokens
     if not on_gpu:

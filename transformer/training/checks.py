@@ -57,6 +57,14 @@ def can_compile(device: torch.device) -> bool:
     return missing is None
 
 
+def compiles_loss(device: torch.device) -> bool:
+    """Say whether the loss is compiled even if the model is not.
+
+    On CUDA this takes seconds, and spares about three quarters of the traffic of the logits.
+    """
+    return device.type == "cuda" and missing_for_compiling("cuda") is None
+
+
 def require_all_processes(joined: int) -> None:
     """Raise ValueError if the launcher started more processes than train together.
 

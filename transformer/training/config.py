@@ -45,8 +45,9 @@ class TrainingConfig:
         half_residual: keep the sums between the layers in that half precision, too: less memory
             and less traffic on a GPU. It needs a Transformer, in "bf16" or "fp16".
         fast: on a CPU, train with the classes of :mod:`transformer.fast`.
-        compile: compile model and loss with ``torch.compile``. Slower on most CPUs. Without a
-            compiler on this machine, a warning says so and training runs uncompiled.
+        compile: compile model and loss with ``torch.compile``; on CUDA the loss is compiled anyway.
+            Slower on most CPUs. Without a compiler on this machine, a warning says so and training
+            runs uncompiled.
         checkpoint_activations: recompute activations in the backward pass: less memory, more time.
         shard: divide weights, gradients and Adam's moments among the processes (FSDP) instead of
             keeping a copy in each: less memory, more time. No effect with one process.

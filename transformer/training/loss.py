@@ -121,7 +121,7 @@ def projected_cross_entropy(
         pad_id: id of padding.
         chunk_size: rows at a time; by default 256, to fit a CPU's cache, or 8,192 on a GPU.
         product: multiplies by a transposed matrix; by default ``F.linear``.
-        chunk_loss: the compiled loss of a chunk, see :meth:`TranslationLoss.compile`; None
+        chunk_loss: the compiled loss of a chunk, see :meth:`TranslationLoss.compile_chunk`; None
             computes it operation by operation.
 
     Returns:
@@ -227,8 +227,8 @@ class TranslationLoss(nn.Module):
     """A model together with its loss: token ids in, summed loss out.
 
     One module, so that wrappers for several processes see the whole step. Any model with
-    ``encode``, ``decoder_states`` and ``output_weight`` will do. :meth:`compile` makes it faster on
-    a GPU.
+    ``encode``, ``decoder_states`` and ``output_weight`` will do. :meth:`compile` and
+    :meth:`compile_chunk` make it faster on a GPU.
 
     Args:
         model: the model to train.
@@ -247,7 +247,16 @@ class TranslationLoss(nn.Module):
         self._compiled_chunk: ChunkLoss | None = None
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile the model as a whole, and the loss of a chunk of logits.
+        """Compile the model as a whole.
+
+        Args:
+            args: as for ``torch.compile``.
+            kwargs: as for ``torch.compile``.
+        """
+        self._compiled_model = torch.compile(self._run_model, *args, **kwargs)
+
+    def compile_chunk(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the loss of a chunk of logits.
 
         The matrix products of the vocabulary stay outside: they take one chunk at a time, so that
         the logits are never stored.
@@ -256,7 +265,6 @@ class TranslationLoss(nn.Module):
             args: as for ``torch.compile``.
             kwargs: as for ``torch.compile``.
         """
-        self._compiled_model = torch.compile(self._run_model, *args, **kwargs)
         self._compiled_chunk = torch.compile(_chunk_loss, *args, **kwargs)
 
     def _run_model(self, source: Tensor, target_input: Tensor) -> Tensor:

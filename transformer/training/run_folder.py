@@ -56,7 +56,10 @@ def claim_folder(folder: Path) -> FileLock:
     file = folder.resolve() / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        claim = FileLock(file, timeout=0, thread_local=False, is_singleton=True)
+        claim = FileLock(
+            file, timeout=0, thread_local=False, is_singleton=True,
+            fallback_to_soft=False,  # a file that a killed process leaves would claim the folder
+        )  # fmt: skip
         claim.acquire()
     except Timeout:
         owner = ""

@@ -158,6 +158,8 @@ class Trainer:
                 layer.compile(dynamic=True)
         elif self.compiled:
             loss.compile(dynamic=True)
+        if self.compiled or checks.compiles_loss(self.accelerator.device):
+            loss.compile_chunk(dynamic=True)
         if self.sharded:
             state.shard(loss, self.accelerator.device, self.accelerator.num_processes)
         built = build_optimizer(optimizer, config, list(loss.parameters()))

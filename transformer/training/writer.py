@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+_PINNING = "cuda"  # the type of device whose copies to pinned memory the host need not wait for
+
 
 def host_copy(values: Any) -> Any:
     """Copy tensors to the CPU's memory, with the dicts and lists that hold them.
@@ -36,7 +38,7 @@ def _copy(value: Any, devices: set[torch.device]) -> Any:
     if not torch.is_tensor(value):
         return value
     value = value.detach()
-    if value.device.type != "cuda":
+    if value.device.type != _PINNING:
         return value.to("cpu", copy=True)
     devices.add(value.device)
     pinned = torch.empty_like(value, device="cpu", pin_memory=True)

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from tests.self_contained import self_contained
 from transformer.book.pictures import SENTENCE
@@ -59,6 +60,15 @@ def test_it_is_small_repeatable_and_loads_nothing(stepper):
     data = self_contained(lambda: stepper, 100_000)
     assert data["stops"][data["first"]] == 2 and len(data["joins"]) == len(data["stops"]) - 1
     assert len(data["after"]) + len(data["pairs"]) == len(data["stops"])
+
+
+def test_no_row_of_the_still_repeats_the_row_above(stepper):
+    figure = Figure()
+    stepper.draw(figure)
+    _, _, *cells = (text.get_text() for text in figure.axes[0].texts)  # without the head
+    stops, rows = cells[::2], cells[1::2]
+    assert stops == ["0", "10", "20"]  # after 20 merges, "aaa aaaa 🙂 <b" no longer changes
+    assert all(row != following for row, following in pairwise(rows))
 
 
 def test_wrong_merges_and_steps_are_refused(words, merges):

@@ -1,6 +1,8 @@
 """Steps, throughput and scale are measured as they are, and their parts add up."""
 
 import json
+import sys
+from itertools import islice
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -12,11 +14,14 @@ from torch.autograd.profiler_util import FunctionEvent, Interval
 from torch.profiler import ProfilerActivity, profile
 
 from transformer.baselines import RecurrentConfig
+from transformer.data.batching import padding_waste
 from transformer.lab.speed import scale, throughput
 from transformer.lab.speed.bench import PARTS
 from transformer.lab.speed.comparison import summarise
-from transformer.lab.speed.step_time import KINDS, measure_step_time, seconds_by_kind
+from transformer.lab.speed.step_time import KINDS, StepTime, measure_step_time, seconds_by_kind
 from transformer.lab.speed.throughput import batch_flops, matrix_rate, measure_throughput
+from transformer.recipes import cards
+from transformer.recipes.cards import CARDS, on_card
 from transformer.recipes.estimate import random_batches
 from transformer.recipes.presets import Preset, get_preset
 from transformer.training import trainer
@@ -102,6 +107,29 @@ def test_utilisation_is_that_of_the_precision_in_use(preset, batches, monkeypatc
     half = preset.with_changes(precision="bf16")
     found = measure_throughput(half, batches, "noise", blocks=1, steps=1)
     assert found["precision"] == "fp32" and asked[0][1] == "fp32"
+
+
+def test_a_preset_is_measured_as_it_trains_on_this_card(tmp_path, monkeypatch):
+    t4, measured = CARDS["t4"], []
+    monkeypatch.setattr(cards, "this_card", lambda: t4)
+    monkeypatch.setattr(throughput, "record_throughput", lambda preset, _: measured.append(preset))
+    monkeypatch.setattr(sys, "argv", ["throughput", "wmt14-big", "--output", str(tmp_path)])
+    throughput.main()
+    assert measured == [on_card(get_preset("wmt14-big"), t4)]
+
+
+def test_random_batches_have_as_little_padding_as_a_large_text(tmp_path, monkeypatch):
+    found = []
+
+    def measure(preset, batches, text):
+        found.append(padding_waste([batches.batch(rows) for rows in islice(batches.epoch(0), 200)]))
+        return {}
+
+    monkeypatch.setattr(throughput, "measure_throughput", measure)
+    parts = StepTime("cpu", "fp32", 1, 1.0, 1.0, {})
+    monkeypatch.setattr(throughput, "measure_step_time", lambda *_: parts)
+    throughput.record_throughput(get_preset("wmt14-base"), tmp_path)
+    assert 0 < found[0] < 0.01
 
 
 def test_matrix_rate_of_this_machine():

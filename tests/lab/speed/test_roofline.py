@@ -1,15 +1,20 @@
 """What a step launches, computes and moves is what one counts by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.utils import counters
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-from transformer.lab.speed.roofline import RECORD, StepCount, count_steps, counting
-from transformer.recipes.cards import CARDS, Card
+from transformer.lab.speed import roofline
+from transformer.lab.speed.record_roofline import VARIANTS
+from transformer.lab.speed.roofline import RECORD, UNMASKED, StepCount, count_steps, counting
+from transformer.recipes.cards import CARDS, Card, on_card, step_seconds
 from transformer.recipes.estimate import random_batches
+from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record
 from transformer.training.stream import step_batches
 
@@ -87,6 +92,19 @@ def test_a_step_has_six_operations_per_weight_and_token(preset):
     assert (count.target_tokens, count.batches) == (tokens / 2, 1)
 
 
+def test_steps_that_compile_are_not_counted(preset, monkeypatch):
+    compiling = [1, 1, 0, 0, 0, 1]  # graphs, step by step
+
+    def take_step(*_):
+        counters["stats"]["unique_graphs"] += compiling.pop(0)
+
+    monkeypatch.setattr(roofline.Trainer, "_train_step", take_step)
+    batches = random_batches(preset, mean_length=10, count=300)
+    assert count_steps(preset, batches, steps=2, warm_up=2).kernels == 0
+    with pytest.raises(RuntimeError, match="compiled after 1 steps"):
+        count_steps(preset, batches, steps=1, warm_up=1)
+
+
 def test_time_and_utilisation_on_a_card():
     card = Card("toy", 0, flops=1e12, bandwidth=1e9, dollars=0.0)
     count = StepCount(10.0, 0.55e12, 0.8e9, 1, 100.0, 0)
@@ -100,9 +118,21 @@ def test_the_compiler_saves_kernels_and_traffic_in_the_record():
     card = CARDS[record["card"]]
     assert "dirty" not in record["environment"]["code"]
     for name, counts in record["presets"].items():
-        found = [StepCount(**count) for count in counts.values()]  # eager, compiled, half_residual
+        ordered = [counts[variant] for variant in VARIANTS if variant in counts]
+        found = [StepCount(**count) for count in ordered if count is not counts.get(UNMASKED)]
         for slower, faster in zip(found, found[1:], strict=False):
             assert slower.product_flops == faster.product_flops, name
             assert slower.other_bytes > faster.other_bytes, name
             assert slower.seconds(card) > faster.seconds(card), name
             assert slower.kernels >= faster.kernels, name
+
+
+def test_the_estimate_of_a_card_agrees_with_the_counts_of_the_record():
+    record = read_record(RECORD)
+    for name, counts in record["presets"].items():
+        for variant, count in counts.items():
+            changes, _ = VARIANTS[variant]
+            card = replace(CARDS[record["card"]], compiler=variant != "eager")
+            estimate = step_seconds(on_card(get_preset(name), card).with_changes(**changes), card)
+            counted = StepCount(**count).seconds(card)
+            assert estimate == pytest.approx(counted, rel=0.15), (name, variant)

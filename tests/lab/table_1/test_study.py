@@ -4,9 +4,10 @@ import time
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
-from transformer.lab.table_1.study import Study, time_layers
+from transformer.lab.table_1.study import Study, time_layers, time_threads
 from transformer.recipes.record import write_record
 
 
@@ -31,6 +32,32 @@ def test_layers_are_timed_over_the_grid():
     expected = 1e-5 * np.outer([1, 3], [10, 20, 40])
     np.testing.assert_allclose(seconds["short"].min(0), expected, rtol=0.5)
     np.testing.assert_allclose(seconds["long"].min(0), 3 * expected, rtol=0.5)
+
+
+class TakesTurns(nn.Module):
+    """Takes a thousandth of a second on each of its threads, one after the other."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.threads = []
+
+    def forward(self, x):
+        self.threads.append(torch.get_num_threads())
+        time.sleep(0.001 * self.threads[-1])
+        return x
+
+
+def test_each_number_of_threads_is_timed_by_the_clock():
+    made = []
+    makes = {name: lambda d: made.append(TakesTurns(d)) or made[-1] for name in ("one", "other")}
+    before = torch.get_num_threads()
+    seconds = time_threads(makes, (2, 3), 4, threads=(1, 2), repeats=3)
+    assert torch.get_num_threads() == before
+    assert {values.shape for values in seconds.values()} == {(3, 2, 2)}
+    assert all(set(layer.threads) == {1, 2} for layer in made)
+    for values in seconds.values():
+        assert values[:, 0].min() >= 0.001 and values[:, 1].min() >= 0.002  # asleep: no CPU time
+        assert values[:, 0].min() < 0.0019  # not the time of two
 
 
 def test_a_study_is_read_by_length_and_by_size(tmp_path):

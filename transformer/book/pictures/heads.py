@@ -226,17 +226,21 @@ def where_it_looks() -> Picture:
     """Draw where "it" looks in four heads of the shipped model's encoder."""
     words, heads = _from_it()
     animal, it = words.index("animal"), words.index("it")
-    most = max(heads, key=lambda name: heads[name][animal])
-    shown = {
-        "1.3": ("the word after", "blue"),
-        "3.3": ("the word before", "green"),
-        "1.2": ("the end", "brown"),
-        most: (f"“animal” gets {heads[most][animal]:.2f}", "purple"),
-    }
+
+    def most(place: int) -> str:
+        return max(heads, key=lambda name: float(heads[name][place]))
+
+    best = most(animal)
+    shown = (
+        (most(it + 1), it + 1, "the word after", "blue"),
+        (most(it - 1), it - 1, "the word before", "green"),
+        (most(len(words) - 1), len(words) - 1, "the end", "brown"),
+        (best, animal, f"“animal” gets {heads[best][animal]:.2f}", "purple"),
+    )
 
     def draw(picture: Drawing) -> None:
         row = 25
-        for number, (name, (what, colour)) in enumerate(shown.items()):
+        for number, (name, _, what, colour) in enumerate(shown):
             weights = heads[name]
             x, y = 174 * number, 0
             if picture.narrow:
@@ -264,12 +268,16 @@ def where_it_looks() -> Picture:
                 height = at[i] if faint else (at[i] + at[it]) / 2
                 picture.text((x + beside, height), share, colour, 12, "start", bold=True)
 
+    most_of_best = words[int(heads[best].argmax())]
     return Picture(
         "The running sentence four times, in a column, with arcs from “it” to the words it "
-        "attends to. Head 1.3: nearly all to “was”, the word after. Head 3.3: nearly all to "
-        "“because”, the word before. Head 1.2: most to the end of the sentence. Head "
-        f"{most}, which gives “animal” more weight than the other heads do: "
-        f"{heads[most][animal]:.2f} to “animal”, most to “too”.",
+        "attends to. "
+        + " ".join(
+            f"Head {name}: {heads[name][place]:.2f} to “{words[place]}”, {what}."
+            for name, place, what, _ in shown[:3]
+        )
+        + f" Head {best}, which gives “animal” more weight than the other heads do: "
+        f"{heads[best][animal]:.2f} to “animal”, most to “{most_of_best}”.",
         draw,
         (688, 376),
         narrow=(372, 772),

@@ -96,21 +96,30 @@ class MergeStepper(Explorer):
         return self.merges[stop - 1]
 
     def draw(self, figure: Figure) -> None:
-        """Draw the first words of the last sentence after some numbers of merges."""
+        """Draw the first words of the last sentence after the merges that change them."""
         axes = figure.subplots()
         axes.set_axis_off()
-        rows = [stop for stop in self.stops if stop % 10 == 0 or stop == self.stops[-1]]
+        rows = self._changes()
         axes.set(xlim=(0, 1), ylim=(len(rows), -0.9))
         axes.text(0, -0.7, "merges", color=SOFT)
         axes.text(0.16, -0.7, "pieces", color=SOFT)
-        for row, stop in enumerate(rows):
+        for row, (stop, shown) in enumerate(rows):
+            axes.text(0, row, f"{stop:,}", color=ROLES["key"], va="center")
+            axes.text(0.16, row, shown, va="center", fontsize="small")
+
+    def _changes(self) -> list[tuple[int, str]]:
+        """Return the last sentence's first words after 0, 10, 20 ... merges, without repeats."""
+        rows: list[tuple[int, str]] = []
+        for stop, texts in zip(self.stops, self.pieces, strict=True):
             shown, length = [], 0
-            for piece in self.pieces[self.stops.index(stop)][-1]:
+            for piece in texts[-1]:
                 if length < self._opening:
                     shown.append(_label(piece))
                 length += len(piece)
-            axes.text(0, row, f"{stop:,}", color=ROLES["key"], va="center")
-            axes.text(0.16, row, " | ".join(shown), va="center", fontsize="small")
+            line = " | ".join(shown)
+            if not rows or line != rows[-1][1] and (stop % 10 == 0 or stop == self.stops[-1]):
+                rows.append((stop, line))
+        return rows
 
 
 class BatchPacker(Explorer):

@@ -44,8 +44,9 @@ def summarise(speed: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
 def speed_table(unit: str, rows: Sequence[Row]) -> Table:
     """Make the table of one comparison with the first row; "MiB" counts memory, less is better."""
     first, memory = rows[0].name, unit == "MiB"
-    times = "times its memory" if memory else "times its speed"
-    header = ["", unit if memory else f"{unit} per second", f"{first}: {times}", "range"]
+    what = "memory" if memory else "speed"
+    ratios = f"{what} of {first} / its {what}"
+    header = ["", unit if memory else f"{unit} per second", ratios, "range"]
     cells = []
     for row in rows:
         itself = row.name == first

@@ -7,23 +7,32 @@ stand-in for CUDA that runs no kernel will do; the record says whether kernels r
 holds is kept: compiling takes minutes.
 """
 
+import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
+from transformer.data.batching import padding_waste
 from transformer.lab.recording import Recording, parser
-from transformer.lab.speed.roofline import RECORD, count_steps
+from transformer.lab.speed.roofline import RECORD, UNMASKED, count_steps
 from transformer.lab.speed.throughput import PAIRS
+from transformer.model.transformer import Transformer
 from transformer.recipes.cards import CARDS, on_card
 from transformer.recipes.estimate import random_batches
 from transformer.recipes.presets import get_preset
+from transformer.training.stream import step_batches
 
-#: Fields of the recipe that differ, by the name of the variant.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "eager": dict(compile=False),
-    "compiled": {},
-    "compiled, half_residual": dict(half_residual=True),
+#: Fields of the recipe and surroundings that differ, by the name of the variant.
+VARIANTS: dict[str, tuple[dict[str, Any], AbstractContextManager[Any]]] = {
+    "eager": (dict(compile=False), patch.dict(os.environ, CC="none")),  # there is no compiler
+    "compile=false": (dict(compile=False), nullcontext()),
+    "compiled": ({}, nullcontext()),
+    "compiled, half_residual": (dict(half_residual=True), nullcontext()),
+    UNMASKED: (dict(compile=False), patch.object(Transformer, "source_mask", lambda *_: None)),
 }
 CARD = "h100"
 
@@ -32,7 +41,7 @@ def main() -> None:
     """Make the record."""
     options = parser(__doc__, RECORD)
     options.add_argument("presets", nargs="*", default=["wmt14-base", "wmt14-big"])
-    options.add_argument("--steps", type=int, default=6)
+    options.add_argument("--steps", type=int, default=40)
     options.add_argument("--pairs", type=int, default=PAIRS)
     chosen = options.parse_args()
     if not torch.cuda.is_available():
@@ -49,13 +58,18 @@ def main() -> None:
         preset = on_card(get_preset(name), CARDS[CARD])
         batches = random_batches(preset, count=chosen.pairs)
         counts = recording.content.setdefault("presets", {}).setdefault(name, {})
-        for variant, changes in VARIANTS.items():
+        for variant, (changes, surroundings) in VARIANTS.items():
             if variant in counts:
                 continue
             torch.compiler.reset()
-            count = count_steps(preset.with_changes(**changes), batches, chosen.steps)
+            with surroundings:
+                count = count_steps(preset.with_changes(**changes), batches, chosen.steps)
             counts[variant] = asdict(count)
             recording.save(f"{name}, {variant}: {count}")
+        steps = islice(step_batches(batches, preset.training.accumulate), 200)
+        waste = padding_waste(batch for step in steps for batch in step.batches)
+        recording.content.setdefault("padding", {})[name] = waste
+        recording.save(f"{name}, padding: {waste:.1%} of the positions")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor
+from torch._dynamo.utils import counters
 from torch._inductor.runtime.runtime_utils import get_num_bytes
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -30,6 +31,9 @@ from transformer.training.trainer import Trainer
 
 #: Counts of the steps of two presets.
 RECORD = Path(__file__).parent / "roofline.json"
+
+#: The variant without masks of the source, which packed rows would not need.
+UNMASKED = "compile=false, without source masks"
 
 #: Operations per second that the largest matrix products may reach on an H100 (assumed).
 BEST_PRODUCTS = 800e12
@@ -161,7 +165,7 @@ def counting(device: str = "cuda") -> Iterator[KernelCounter]:
 
 
 def count_steps(
-    preset: Preset, batches: TokenBatches, steps: int = 6, warm_up: int = 3
+    preset: Preset, batches: TokenBatches, steps: int = 6, warm_up: int = 6
 ) -> StepCount:
     """Count what steps of the real training loop do, after some that compile it.
 
@@ -170,6 +174,10 @@ def count_steps(
         batches: the training pairs.
         steps: that are counted.
         warm_up: steps before.
+
+    Raises:
+        RuntimeError: if a graph is compiled while steps are counted, because what the compiler runs
+            would be counted, too.
     """
     accumulate = preset.training.accumulate
     with TemporaryDirectory() as folder:
@@ -190,8 +198,11 @@ def count_steps(
         train(warm_up)
         if device == "cuda":
             torch.cuda.reset_peak_memory_stats()
+        graphs = counters["stats"]["unique_graphs"]
         with counting(device) as counter:
             tokens = train(steps)
+        if counters["stats"]["unique_graphs"] != graphs:
+            raise RuntimeError(f"a graph was compiled after {warm_up} steps: warm up for more")
     return StepCount(
         kernels=counter.kernels / steps,
         product_flops=counter.product_flops / steps,

@@ -18,6 +18,7 @@ from transformer.inference.device import device_label
 from transformer.lab.speed.step_time import measure_step_time
 from transformer.model.config import TransformerConfig
 from transformer.recipes.architectures import architecture, build_model
+from transformer.recipes.cards import on_this_card
 from transformer.recipes.estimate import random_batches, training_flops
 from transformer.recipes.presets import Preset, get_preset
 from transformer.recipes.record import describe_environment, write_record
@@ -135,8 +136,8 @@ def main() -> None:
     parser.add_argument("presets", nargs="*", default=["mixture-base", "wmt14-base", "wmt14-big"])
     parser.add_argument("--output", type=Path, default=MEASUREMENTS, help="folder of the records")
     options = parser.parse_args()
-    for preset in map(get_preset, options.presets):
-        print(record_throughput(preset, options.output))
+    for name in options.presets:
+        print(record_throughput(on_this_card(get_preset(name)), options.output))
 
 
 if __name__ == "__main__":

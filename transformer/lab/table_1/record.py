@@ -2,10 +2,14 @@
 
     python -m transformer.lab.table_1.record             some minutes on one core
     python -m transformer.lab.table_1.record --short     sentences of 8 to 64 tokens, half a minute
+    python -m transformer.lab.table_1.record --threads   one thread and two, half a minute
 
 Time is this process's CPU time on one thread. Other programs on the machine make it a little
-longer, because caches are shared; the repeats show by how much.
+longer, because caches are shared; the repeats show by how much. ``--threads`` measures by the
+clock, so it needs two cores that are idle.
 """
+
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,9 +26,15 @@ from transformer.lab.table_1.study import (
     SHORT_SIZES,
     SHORT_TIMED,
     SIZES,
+    THREADS,
+    THREADS_LENGTHS,
+    THREADS_RECORD,
+    THREADS_SIZE,
+    THREADS_TIMED,
     TIMED,
     measure_memory,
     time_layers,
+    time_threads,
 )
 
 MEMORY_SIZE = 64
@@ -34,14 +44,26 @@ SHORTEST = 64
 def main() -> None:
     """Make the record."""
     options = parser(__doc__, None)
-    options.add_argument("--short", action="store_true", help="time short sentences only")
+    kinds = options.add_mutually_exclusive_group()
+    kinds.add_argument("--short", action="store_true", help="time short sentences only")
+    kinds.add_argument("--threads", action="store_true", help="compare one thread with two")
     chosen = options.parse_args()
-    short = chosen.short
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    output = chosen.output or (SHORT_RECORD if short else RECORD)
-    module, memory = "transformer.lab.table_1.record", {}
-    recording = Recording(output, module, ["--short"] * short, keep=False)
+    kind = "--short" if chosen.short else "--threads" if chosen.threads else ""
+    usual = {"": RECORD, "--short": SHORT_RECORD, "--threads": THREADS_RECORD}[kind]
+    module = "transformer.lab.table_1.record"
+    recording = Recording(chosen.output or usual, module, [kind] * bool(kind), keep=False)
+    if chosen.threads:
+        record_threads(recording)
+    else:
+        record_grid(recording, chosen.short)
+    recording.save(str(recording.path))
+
+
+def record_grid(recording: Recording, short: bool) -> None:
+    """Measure memory, and time on one thread over lengths and sizes; if ``short``, time only."""
+    memory = {}
     timed = {name: TIMED[name] for name in SHORT_TIMED} if short else TIMED
     lengths, sizes = (SHORT_LENGTHS, SHORT_SIZES) if short else (LENGTHS, SIZES)
     for name, (make, longest) in () if short else MEASURED.items():
@@ -56,14 +78,29 @@ def main() -> None:
     recording.content |= dict(
         lengths=list(lengths),
         sizes=list(sizes),
-        seconds={
-            name: [[[float(f"{s:.4g}") for s in row] for row in grid] for grid in values]
-            for name, values in seconds.items()
-        },
+        seconds=plain(seconds),
         memory_size=MEMORY_SIZE,
         memory=memory,
     )
-    recording.save(str(output))
+
+
+def record_threads(recording: Recording) -> None:
+    """Measure time by the clock with one thread and with two."""
+    timed = {name: TIMED[name] for name in THREADS_TIMED}
+    recording.content |= dict(
+        lengths=list(THREADS_LENGTHS),
+        size=THREADS_SIZE,
+        threads=list(THREADS),
+        seconds=plain(time_threads(timed, THREADS_LENGTHS, THREADS_SIZE)),
+    )
+
+
+def plain(seconds: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return three-dimensional arrays as lists of numbers with four digits."""
+    return {
+        name: [[[float(f"{s:.4g}") for s in row] for row in grid] for grid in values]
+        for name, values in seconds.items()
+    }
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Paper: section 4, Table 1
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,14 @@ SHORT_SIZES = (64, 256, 512)
 SHORT_REPEATS = 15
 SHORT_TIMED = ("self-attention", "self-attention, fused", "recurrent", "GRU", "LSTM")
 
+# One thread and two, at the paper's size.
+THREADS_RECORD = RECORD.with_name("threads.json")
+THREADS = (1, 2)
+THREADS_LENGTHS = (256, 1024)
+THREADS_SIZE = 512
+THREADS_REPEATS = 15
+THREADS_TIMED = ("self-attention", "recurrent", "GRU")
+
 Make = Callable[[int], nn.Module]
 
 # Timed: every layer type of the table, fused attention, and the two recurrent layers that were
@@ -53,19 +62,21 @@ MEASURED: dict[str, tuple[Make, int]] = {
     "convolution": (ROWS["convolution, contiguous"].make, 4096),
 }
 
-#: Least CPU seconds of one timing, over as many calls as necessary.
+#: Least seconds of one timing, over as many calls as necessary.
 _LONG_ENOUGH = 0.004
 
 
-def cpu_seconds(layer: nn.Module, x: Tensor) -> float:
-    """Time a forward pass in CPU seconds of this process, which other programs hardly affect."""
+def call_seconds(
+    layer: nn.Module, x: Tensor, clock: Callable[[], float] = time.process_time
+) -> float:
+    """Time a forward pass, by default in CPU seconds, which other programs hardly affect."""
     with torch.no_grad():
         layer(x)
-        calls, started = 0, time.process_time()
+        calls, started = 0, clock()
         while True:
             layer(x)
             calls += 1
-            passed = time.process_time() - started
+            passed = clock() - started
             if passed >= _LONG_ENOUGH:
                 return passed / calls
 
@@ -87,7 +98,36 @@ def time_layers(
             for column, length in enumerate(lengths):
                 x = torch.randn(1, length, d_model)
                 for name, layer in layers.items():
-                    seconds[name][repeat, row, column] = cpu_seconds(layer, x)
+                    seconds[name][repeat, row, column] = call_seconds(layer, x)
+    return seconds
+
+
+def time_threads(
+    makes: dict[str, Make],
+    lengths: Sequence[int],
+    d_model: int,
+    threads: Sequence[int] = THREADS,
+    repeats: int = THREADS_REPEATS,
+) -> dict[str, np.ndarray]:
+    """Time the forward pass of layers for one sequence by the clock, with several thread counts.
+
+    The thread counts alternate within each repeat, so that a ratio compares neighbouring calls.
+
+    Returns:
+        Seconds for each name, (repeats, threads, lengths).
+    """
+    before = torch.get_num_threads()
+    layers = {name: make(d_model) for name, make in makes.items()}
+    seconds = {name: np.empty((repeats, len(threads), len(lengths))) for name in makes}
+    try:
+        for repeat, (column, length) in product(range(repeats), enumerate(lengths)):
+            x = torch.randn(1, length, d_model)
+            for name, (row, count) in product(layers, enumerate(threads)):
+                torch.set_num_threads(count)
+                found = call_seconds(layers[name], x, time.perf_counter)
+                seconds[name][repeat, row, column] = found
+    finally:
+        torch.set_num_threads(before)
     return seconds
 
 

@@ -86,7 +86,7 @@ def target_and_prediction() -> Picture:
 
 
 def one_step() -> Picture:
-    """Draw one training step, from the parts of a batch to the new weights and their mean."""
+    """Draw one training step, from the parts of a batch to the new parameters and their mean."""
     steps = np.linspace(1, 20_000, 60)
     rate = np.minimum(steps**-0.5, steps * 4000**-1.5) * 4000**0.5  # Eq. (3), peak 1
 
@@ -97,7 +97,7 @@ def one_step() -> Picture:
             place = {
                 "batch": (left, 30), "model": (right, 30), "loss": (right, 152),
                 "gradient": (left, 152), "adam": (left, 274), "rate": (right, 274),
-                "weights": (right, 396), "mean": (left, 396),
+                "parameters": (right, 396), "mean": (left, 396),
             }  # fmt: skip
         else:
             wide, high = 138, 62
@@ -105,15 +105,15 @@ def one_step() -> Picture:
             place = {
                 "batch": (left, 30), "model": (second, 30), "loss": (third, 30),
                 "gradient": (right, 30), "adam": (right, 176), "rate": (third, 176),
-                "weights": (second, 176), "mean": (left, 176),
+                "parameters": (second, 176), "mean": (left, 176),
             }  # fmt: skip
         name = {"batch": "parts of a batch", "model": "model", "loss": "loss, smoothed",
                 "gradient": "gradient", "adam": "Adam", "rate": "× learning rate",
-                "weights": "weights", "mean": "mean of the last"}  # fmt: skip
+                "parameters": "parameters", "mean": "mean of the last"}  # fmt: skip
         note = {"batch": "25,000 tokens", "model": "dropout 0.1", "loss": "smoothing 0.1",
                 "gradient": "sum / tokens", "adam": "0.9 and 0.98", "rate": "Eq. (3)",
-                "weights": "saved every 10 min", "mean": "5 checkpoints"}  # fmt: skip
-        number = {"adam": 1, "rate": 2, "model": 3, "batch": 4, "mean": 5}
+                "parameters": "saved every 10 min", "mean": "5 checkpoints"}  # fmt: skip
+        number = {"batch": 1, "model": 2, "adam": 3, "rate": 4, "mean": 5}
         area = {}
         for key, (x, y) in place.items():
             lit = key in number
@@ -140,7 +140,7 @@ def one_step() -> Picture:
         curve = [(x + 16 + (wide - 32) * s / 20_000, y + 54 - 24 * r)
                  for s, r in zip(steps, rate, strict=True)]  # fmt: skip
         picture.arrow(*curve, colour="key", width=2, tip=False)
-        x, y = place["weights"]
+        x, y = place["parameters"]
         picture.strip(x + 16, y + 32, np.sin(np.arange(10.0)), "ink", ((wide - 32) / 10, 18))
         if picture.narrow:
             picture.arrow(area["batch"].right, area["model"].left)
@@ -148,24 +148,24 @@ def one_step() -> Picture:
             picture.arrow(area["loss"].left, area["gradient"].right)
             picture.arrow((area["gradient"].bottom[0], 236), area["adam"].top)
             picture.arrow(area["adam"].right, area["rate"].left)
-            picture.arrow((area["rate"].bottom[0], 358), area["weights"].top)
-            picture.arrow(area["weights"].left, area["mean"].right)
-            start, end = area["weights"].right, area["model"].right
+            picture.arrow((area["rate"].bottom[0], 358), area["parameters"].top)
+            picture.arrow(area["parameters"].left, area["mean"].right)
+            start, end = area["parameters"].right, area["model"].right
             aside = right + wide + 16
             picture.arrow(start, (aside, start[1]), (aside, end[1]), end)
         else:
             for one, other in (("batch", "model"), ("model", "loss"), ("loss", "gradient")):
                 picture.arrow(area[one].right, area[other].left)
             picture.arrow((area["gradient"].bottom[0], 116), area["adam"].top)
-            for one, other in (("adam", "rate"), ("rate", "weights"), ("weights", "mean")):
+            for one, other in (("adam", "rate"), ("rate", "parameters"), ("parameters", "mean")):
                 picture.arrow(area[one].left, area[other].right)
-            picture.arrow(area["weights"].top, (area["model"].bottom[0], 116))
+            picture.arrow(area["parameters"].top, (area["model"].bottom[0], 116))
 
     return Picture(
         "A loop. The parts of a batch go through the model, in which dropout sets some numbers to "
         "zero, to the smoothed loss. The gradients of the parts are added up. Adam divides their "
         "running mean by the root of their running mean square, the learning rate multiplies the "
-        "result, and the weights change. The last checkpoints of the weights are averaged.",
+        "result, and the parameters change. The last checkpoints are averaged.",
         draw,
         (684, 260),
         narrow=(372, 480),

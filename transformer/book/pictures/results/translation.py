@@ -2,7 +2,7 @@
 
 from transformer.book.drawing import Drawing, Number, Picture
 
-#: The running sentence by the shipped model, cut into tokens, and a second correct translation.
+#: Two correct translations of the running sentence, cut into tokens.
 TRANSLATION = ("Das", "Tier", "überquerte", "die", "Straße", "nicht", ",", "weil", "es", "zu",
                "müde", "war", ".")  # fmt: skip
 REFERENCE = ("Das", "Tier", "hat", "die", "Straße", "nicht", "überquert", ",", "weil", "es", "zu",
