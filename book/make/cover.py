@@ -10,11 +10,13 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.ticker import MultipleLocator
 
 from transformer.book.architecture import Architecture
 from transformer.book.figures import figure, setup
 from transformer.book.interactive import AttentionMap
 from transformer.book.palette import COLOURS
+from transformer.book.pictures import SENTENCE
 from transformer.book.tables import Table
 from transformer.inference.translator import Translator
 from transformer.lab.table_2.recorded import recorded_runs
@@ -34,7 +36,7 @@ SENTENCES = (
     "Attention is all you need.",
 )
 LOOKED_INTO = "I have never seen such a beautiful garden."
-README = "The children are playing in the garden because the weather is good today."
+RUN = "tatoeba-small-20000-steps-seed1"
 
 
 def translations(*translators: Translator) -> str:
@@ -84,8 +86,10 @@ def pieces() -> dict[str, str]:
 def readme_picture() -> None:
     """Draw the attention of one translation beside the learning curve of the model."""
     setup()
-    maps = Translator.from_pretrained("tatoeba-en-de").attention(README)
-    curve = recorded_runs()["tatoeba-small-seed1"]["curve"]
+    maps = Translator.from_pretrained("tatoeba-en-de").attention(SENTENCE)
+    runs = recorded_runs()
+    second = runs[RUN]
+    first = second["first_run"]
 
     fig, panels = figure(1, 2, height=4.4, width=11, width_ratios=(1.15, 1))
     left, right = np.ravel(np.asarray(panels))
@@ -98,9 +102,16 @@ def readme_picture() -> None:
     left.grid(False)
     left.set_title("Where the decoder looks for each German token")
 
-    scores = [(line["step"], line["bleu"]) for line in curve if "bleu" in line]
-    right.plot(*zip(*scores, strict=True), marker="o", markersize=4)
+    # The second run counts its steps from 0 and begins with the model of the first.
+    for start, record in (0, first), (first["steps"], second):
+        curve = [line for line in record["curve"] if "bleu" in line]
+        steps, scores = [start + line["step"] for line in curve], [line["bleu"] for line in curve]
+        right.plot(steps, scores, marker="o", markersize=4, color=COLOURS["blue"])
+    right.axvline(first["steps"], color=COLOURS["grey"], linestyle=":")
+    right.annotate("second run", (first["steps"] + 300, 2))
     right.set(xlabel="training step", ylabel="BLEU, greedy", ylim=(0, None))
+    right.xaxis.set_major_locator(MultipleLocator(5000))
+    right.xaxis.set_major_formatter("{x:,.0f}")
     right.set_title("BLEU on validation sentences, one CPU core")
     fig.savefig(PICTURE, dpi=130)
     plt.close(fig)

@@ -27,7 +27,7 @@ GOLDEN = Path(__file__).with_name("golden.json")
 SENTENCES = [
     "Where is the train station?",
     "I have nothing to do with the crime.",
-    "The weather is nice today.",
+    "The children are playing in the garden because the weather is good today.",
     "Why didn't you call me yesterday evening?",
     "She has been learning German for three years.",
     "If I had known that you were coming, I would have baked a cake.",

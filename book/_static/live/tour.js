@@ -12,10 +12,10 @@ const LiveTour = {
       chapters: [1],
     },
     {
-      state: { t: 3 },
+      state: { t: 7 },
       title: "Words are cut into tokens",
       text:
-        "The model does not see letters or words. “didn't” is two tokens, and “überquerte” " +
+        "The model does not see letters or words. “didn't” is two tokens, and “überquert” " +
         "is written in two pieces, because the vocabulary holds 8,000 frequent ones.",
       task: "Type a rare word into the sentence and see into how many pieces it falls.",
       chapters: [12],
@@ -43,10 +43,10 @@ const LiveTour = {
       state: { z: "layer", a: "encoder", l: 0, t: 8 },
       title: "English tokens look at each other",
       text:
-        "In self-attention every token asks all others. Head 3 has learned to look one token " +
-        "ahead: see the diagonal. No head of this small model sends “it” mainly to “animal”, " +
-        "as the well-known picture of a larger model does.",
-      task: "Move over the row of “it” and compare the heads.",
+        "In self-attention every token asks all others. Head 3 often looks one token ahead: see " +
+        "the diagonal. In layer 2, head 1 gives “animal” the largest weight in the row of “it”, " +
+        "as heads do in the well-known picture of a larger model.",
+      task: "Move over the row of “it” and compare the heads, here and in layer 2.",
       chapters: [2, 21],
     },
     {
@@ -59,7 +59,7 @@ const LiveTour = {
       chapters: [2],
     },
     {
-      state: { z: "head", a: "cross", l: 2, h: 2, t: 11, k: 11 },
+      state: { z: "head", a: "cross", l: 2, h: 2, t: 12, k: 11 },
       title: "Scores become weights",
       text:
         "The score is divided by 8, the root of 64, and the softmax turns the scores of all " +
@@ -69,7 +69,7 @@ const LiveTour = {
       chapters: [4],
     },
     {
-      state: { z: "layer", a: "cross", l: 2, t: 11 },
+      state: { z: "layer", a: "cross", l: 1, t: 6 },
       title: "Four heads look in four ways",
       text:
         "All heads of a layer read the same vectors, with other matrices. One weighted mean " +
@@ -78,7 +78,7 @@ const LiveTour = {
       chapters: [5],
     },
     {
-      state: { z: "layer", a: "decoder", l: 1, t: 7 },
+      state: { z: "layer", a: "decoder", l: 1, t: 8 },
       title: "Later tokens are hidden",
       text:
         "In the decoder’s self-attention the upper right is empty: a position may not look " +
@@ -87,7 +87,7 @@ const LiveTour = {
       chapters: [6],
     },
     {
-      state: { z: "sentence", l: 2, h: 2, t: 11 },
+      state: { z: "sentence", l: 2, h: 2, t: 12 },
       title: "German looks back at English",
       text:
         "Cross-attention joins the two halves. While the model writes “müde”, this head " +
@@ -96,7 +96,7 @@ const LiveTour = {
       chapters: [21],
     },
     {
-      state: { z: "stack", k: 11, t: 11 },
+      state: { z: "stack", k: 11, t: 12 },
       title: "Every part adds to one stream",
       text:
         "Attention and feed-forward layers do not replace a vector, they add to it; a layer " +

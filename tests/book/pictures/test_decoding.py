@@ -6,7 +6,8 @@ from html import unescape
 
 import torch
 
-from transformer.book.pictures.recipe.decoding import SHORTER, beam_as_tree, word_by_word
+from transformer.book.pictures import SENTENCE
+from transformer.book.pictures.recipe.decoding import beam_as_tree, word_by_word
 from transformer.inference.decoding import beam_search, greedy_search
 from transformer.inference.translator import Translator
 from transformer.lab.search.steps import record_search
@@ -19,7 +20,7 @@ def words(picture):
 def shipped():
     translator = Translator.from_pretrained("tatoeba-en-de")
     tokenizer = translator.tokenizer
-    source = torch.tensor([[*tokenizer.encode(SHORTER), tokenizer.eos_id]])
+    source = torch.tensor([[*tokenizer.encode(SENTENCE), tokenizer.eos_id]])
     return translator.model, tokenizer, source
 
 
@@ -45,9 +46,12 @@ def test_the_tree_is_the_search_of_the_package():
     model, tokenizer, source = shipped()
     search = record_search(model, source, 2, [(0.0, "gnmt")])
     shown, kept = words(beam_as_tree()), []
-    for step in [*search.steps[:7], search.steps[12]]:
+    last = next(i for i, step in enumerate(search.steps)
+                if step[0].tokens[-1] == tokenizer.eos_id)  # fmt: skip
+    for step in [*search.steps[1:8], search.steps[last]]:
         kept += [found for found in step if found.fate != "dropped"][:2]
-    names = [tokenizer.tokens([found.tokens[-1]])[0].strip("▁") for found in kept]
+    names = [tokenizer.decode(found.tokens) for found in kept[:2]]  # the first are whole
+    names += [tokenizer.tokens([found.tokens[-1]])[0].strip("▁") for found in kept[2:]]
     shares = [f"{100 * math.exp(found.log_probability):.1f} %" for found in kept]
     pairs = list(zip(shown, shown[1:], strict=False))
     assert all(pair in pairs for pair in zip(names, shares, strict=True))

@@ -22,7 +22,8 @@ def shown(picture):
 
 def test_the_weights_of_it_are_those_of_the_model():
     translator = Translator.from_pretrained("tatoeba-en-de")
-    tokens = torch.tensor([translator.tokenizer.encode(SENTENCE)])
+    tokenizer = translator.tokenizer
+    tokens = torch.tensor([[*tokenizer.encode(SENTENCE), tokenizer.eos_id]])
     with torch.no_grad(), record_attention(translator.model) as recorded:
         translator.model.encode(tokens)
     words, scores = scores_of_it()

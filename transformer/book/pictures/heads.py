@@ -268,7 +268,6 @@ def where_it_looks() -> Picture:
                 height = at[i] if faint else (at[i] + at[it]) / 2
                 picture.text((x + beside, height), share, colour, 12, "start", bold=True)
 
-    most_of_best = words[int(heads[best].argmax())]
     return Picture(
         "The running sentence four times, in a column, with arcs from “it” to the words it "
         "attends to. "
@@ -277,7 +276,7 @@ def where_it_looks() -> Picture:
             for name, place, what, _ in shown[:3]
         )
         + f" Head {best}, which gives “animal” more weight than the other heads do: "
-        f"{heads[best][animal]:.2f} to “animal”, most to “{most_of_best}”.",
+        f"{heads[best][animal]:.2f} to “animal”, at most {heads[best].max():.2f} to a word.",
         draw,
         (688, 376),
         narrow=(372, 772),

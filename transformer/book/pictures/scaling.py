@@ -24,7 +24,8 @@ def scores_of_it() -> tuple[list[str], Tensor]:
         S tokens, and S dot products without the division.
     """
     translator = Translator.from_pretrained("tatoeba-en-de")
-    tokens, model = translator.tokenizer.encode(SENTENCE), translator.model
+    tokenizer, model = translator.tokenizer, translator.model
+    tokens = [*tokenizer.encode(SENTENCE), tokenizer.eos_id]
     attention = model.encoder[LAYER].self_attention  # type: ignore[index, union-attr]
     seen: list[Tensor] = []
     handle = attention.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
@@ -32,7 +33,7 @@ def scores_of_it() -> tuple[list[str], Tensor]:
         model.encode(torch.tensor([tokens]))
         handle.remove()
         query, (key, _) = attention.project_query(seen[0]), attention.project_memory(seen[0])
-    words = [word.strip("\u2581") for word in translator.tokenizer.tokens(tokens)]
+    words = [word.strip("\u2581") for word in tokenizer.tokens(tokens)]
     return words, query[0, HEAD, words.index("it")] @ key[0, HEAD].T
 
 

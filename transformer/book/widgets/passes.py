@@ -120,7 +120,8 @@ class DecoderPasses(Explorer):
             axes.text(2.3, y, f"{side['labels'][row]}  {side['right'][row]:.2f}", color=INK)
         elif row + 1 < len(side["reads"]):
             style = dict(arrowstyle="->", color=COLOURS["green"], lw=1)
-            axes.annotate("", (0.62, y + 0.85), (1.1, y + 0.1), arrowprops=style)
+            tip = min(max(0.62, 0.1 * len(side["reads"][row + 1])), 1.0)  # right of the word
+            axes.annotate("", (tip, y + 0.85), (1.1, y + 0.1), arrowprops=style)
 
 
 def _labels(tokenizer: Any, ids: list[int]) -> list[str]:

@@ -1,7 +1,5 @@
 """Train every choice that the paper leaves open, and later ones, beside base, with every seed.
 
-Choices close to the border of the rule are trained with new seeds, too.
-
     python -m transformer.lab.recipe.record_choices                an hour and a half on one core
     python -m transformer.lab.recipe.record_choices --minutes 20
 
@@ -13,15 +11,7 @@ import time
 
 import torch
 
-from transformer.lab.recipe.choices import (
-    CHOICES,
-    NEW_SEEDS,
-    RECORD,
-    RETESTED,
-    SCALE,
-    SEEDS,
-    choice_preset,
-)
+from transformer.lab.recipe.choices import CHOICES, RECORD, SCALE, SEEDS, choice_preset
 from transformer.lab.recording import parser
 from transformer.lab.table_3.record import record_rows
 
@@ -29,25 +19,20 @@ from transformer.lab.table_3.record import record_rows
 def main() -> None:
     """Record the choices that are missing."""
     options = parser(__doc__, RECORD, minutes=True)
-    options.add_argument("--choices", nargs="+", choices=CHOICES)
-    options.add_argument("--seeds", nargs="+", type=int)
+    options.add_argument("--choices", nargs="+", choices=CHOICES, default=list(CHOICES))
+    options.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     chosen = options.parse_args()
     torch.set_num_threads(1)
-    until = time.time() + 60 * chosen.minutes
-    plan = [(list(CHOICES), SEEDS), (["base", *RETESTED], NEW_SEEDS)]
-    if chosen.choices or chosen.seeds:
-        plan = [(chosen.choices or list(CHOICES), chosen.seeds or SEEDS)]
-    for choices, seeds in plan:
-        record_rows(
-            SCALE,
-            chosen.output,
-            {name: choice_preset(name) for name in CHOICES},
-            choices,
-            seeds,
-            "python -m transformer.lab.recipe.record_choices",
-            data_dir=None,
-            until=until,
-        )
+    record_rows(
+        SCALE,
+        chosen.output,
+        {name: choice_preset(name) for name in CHOICES},
+        chosen.choices,
+        chosen.seeds,
+        "python -m transformer.lab.recipe.record_choices",
+        data_dir=None,
+        until=time.time() + 60 * chosen.minutes,
+    )
 
 
 if __name__ == "__main__":

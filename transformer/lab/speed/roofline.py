@@ -15,7 +15,6 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor
-from torch._dynamo.utils import counters
 from torch._inductor.runtime.runtime_utils import get_num_bytes
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -164,20 +163,15 @@ def counting(device: str = "cuda") -> Iterator[KernelCounter]:
         yield counter
 
 
-def count_steps(
-    preset: Preset, batches: TokenBatches, steps: int = 6, warm_up: int = 6
-) -> StepCount:
-    """Count what steps of the real training loop do, after some that compile it.
+def count_steps(preset: Preset, batches: TokenBatches, steps: int = 6) -> StepCount:
+    """Count what steps of the real training loop do.
+
+    Steps on the same batches come first: what the compiler runs for their shapes is not counted.
 
     Args:
         preset: the recipe, fitted to a card.
         batches: the training pairs.
         steps: that are counted.
-        warm_up: steps before.
-
-    Raises:
-        RuntimeError: if a graph is compiled while steps are counted, because what the compiler runs
-            would be counted, too.
     """
     accumulate = preset.training.accumulate
     with TemporaryDirectory() as folder:
@@ -185,29 +179,24 @@ def count_steps(
             build_model(preset.model), batches, preset.training, folder, progress=False
         )
         trainer.loss.train()
-        device, stream = trainer.accelerator.device.type, step_batches(batches, accumulate)
+        device = trainer.accelerator.device.type
+        group = list(islice(step_batches(batches, accumulate), steps))
 
-        def train(number: int) -> int:
-            tokens = 0
-            for step in islice(stream, number):
+        def train() -> None:
+            for step in group:
                 trainer._train_step(step.batches, step.target_tokens)
                 trainer.step += 1
-                tokens += step.target_tokens
-            return tokens
 
-        train(warm_up)
+        train()
         if device == "cuda":
             torch.cuda.reset_peak_memory_stats()
-        graphs = counters["stats"]["unique_graphs"]
         with counting(device) as counter:
-            tokens = train(steps)
-        if counters["stats"]["unique_graphs"] != graphs:
-            raise RuntimeError(f"a graph was compiled after {warm_up} steps: warm up for more")
+            train()
     return StepCount(
         kernels=counter.kernels / steps,
         product_flops=counter.product_flops / steps,
         other_bytes=counter.other_bytes / steps,
         batches=accumulate,
-        target_tokens=tokens / steps,
+        target_tokens=sum(step.target_tokens for step in group) / steps,
         peak_bytes=torch.cuda.max_memory_allocated() if device == "cuda" else 0,
     )

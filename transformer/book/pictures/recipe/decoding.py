@@ -10,10 +10,8 @@ from transformer.book.drawing import Area, Drawing, Picture, Point
 from transformer.book.pictures import SENTENCE
 from transformer.inference.translator import Translator
 
-#: The running sentence without its object; greedy search misses its most probable translation.
-SHORTER = SENTENCE.replace(" the street", "")
 _BEAM = 2
-_SHOWN = 7  # steps of the tree before the gap
+_FIRST, _LAST = 2, 8  # steps of the tree before the gap
 
 
 class _Model:
@@ -44,7 +42,7 @@ class _Model:
 @cache
 def _greedy(steps: int) -> tuple[int, list[list[tuple[str, float]]]]:
     """Return the source's length, and the three most probable tokens of each greedy step."""
-    model, given = _Model(SHORTER), tuple[int, ...]()
+    model, given = _Model(SENTENCE), tuple[int, ...]()
     best = []
     for _ in range(steps):
         logs = model.next(given)
@@ -63,13 +61,15 @@ def word_by_word() -> Picture:
             (26, 112, 226, 366, 74) if picture.narrow else (150, 290, 446, 660, 90)
         )
         trunk, top, high = (8 if picture.narrow else 40), 92, 92
-        lines = ("The animal didn't cross", "because it was too tired.")
+        if picture.narrow:
+            left, lines = 2, ("The animal didn't cross", "the street because it", "was too tired.")
+        else:
+            left, lines = 40, ("The animal didn't cross the street", "because it was too tired.")
         for i, line in enumerate(lines):
-            picture.text((given - 24 if picture.narrow else given, 16 + 18 * i), line,
-                         anchor="start")  # fmt: skip
+            picture.text((left, (10 if picture.narrow else 16) + 18 * i), line, anchor="start")
         encoder = picture.box(found - 30 if picture.narrow else decoder + 52, 6, 78, 38,
                               "encoder", "green", "ground", bold=True)  # fmt: skip
-        start = 178 if picture.narrow else given + 176
+        start = 178 if picture.narrow else left + 246
         picture.arrow((start, 25), encoder.left, colour="ink")
         cell = 4 if picture.narrow else 8
         bars = [
@@ -129,7 +129,7 @@ def word_by_word() -> Picture:
 @cache
 def _beam() -> list[list[tuple[tuple[int, ...], float]]]:
     """Return what a beam search keeps at each step, the most probable first, to its first end."""
-    model = _Model(SHORTER)
+    model = _Model(SENTENCE)
     alive: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     kept: list[list[tuple[tuple[int, ...], float]]] = []
     while not kept or kept[-1][0][0][-1] != model.config.eos_id:
@@ -145,30 +145,36 @@ def _beam() -> list[list[tuple[tuple[int, ...], float]]]:
 
 def beam_as_tree() -> Picture:
     """Draw a beam search with two beams: two branches that overtake one another."""
-    kept, model = _beam(), _Model(SHORTER)
+    kept, model = _beam(), _Model(SENTENCE)
     winner, rival = kept[-1][0][0], kept[-1][1][0]
-    given_up = next(given for step in kept for given, _ in step
-                    if given[0] not in (winner[0], rival[0]))  # fmt: skip
+    leads = [step[0][0] == winner[: len(step[0][0])] for step in kept]
+    ahead = next(step for step in range(1, len(kept) + 1) if all(leads[step - 1 :]))
+    given_up = next(given for given, _ in kept[_FIRST - 1]
+                    if given not in (winner[:_FIRST], rival[:_FIRST]))  # fmt: skip
+
+    def text(given: tuple[int, ...]) -> str:
+        return model.tokenizer.decode(list(given)).strip()
 
     def lane_of(given: tuple[int, ...]) -> int:
         if given == rival[: len(given)] and given != winner[: len(given)]:
             return 2
-        return 0 if given[0] == given_up[0] else 1
+        return 0 if given == given_up else 1
 
-    columns = [*range(_SHOWN), len(kept) - 1]
+    columns = [*range(_FIRST, _LAST + 1), len(kept)]  # steps
+    final = len(columns) - 1
 
     def draw(picture: Drawing) -> None:
         def middle(column: int, lane: int) -> Point:
-            gap = column == _SHOWN
+            gap = column == final
             if picture.narrow:
                 return 92 + lane * 118, 46 + column * 64 + 20 * gap
             return 43 + column * 80 + 42 * gap, 22 + lane * 76
 
-        across, last = middle(1, 0), middle(_SHOWN, 1)
+        across, last = middle(0, 0), middle(final, 1)
         labels = (
-            ("dropped at step 3", (across[0] + 44, across[1]), "start"),
+            (f"dropped at step {_FIRST + 1}", (across[0] + 50, across[1]), "start"),
             ("beam search", (last[0], last[1] - 26), "middle"),
-            ("greedy search", (last[0], middle(_SHOWN, 2)[1] + 40), "middle"),
+            ("greedy search", (last[0], middle(final, 2)[1] + 40), "middle"),
         )
         for lane, (name, wide_place, anchor) in enumerate(labels):
             if picture.narrow:
@@ -177,24 +183,24 @@ def beam_as_tree() -> Picture:
                 picture.text(wide_place, name, "soft", 12, anchor)
         picture.text((3, 12 if picture.narrow else 240), "step", "soft", 12, "start")
         for lane in (1, 2):
-            x, y = middle(_SHOWN, lane)
+            x, y = middle(final, lane)
             picture.text((x + 12, y - 27) if picture.narrow else (x - 61, y - 8), "…", "soft")
         ends: dict[tuple[int, ...], Area] = {}
         for column, step in enumerate(columns):
             if picture.narrow:
-                picture.text((18, middle(column, 0)[1]), str(step + 1), "soft", 12)
+                picture.text((18, middle(column, 0)[1]), str(step), "soft", 12)
             else:
-                picture.text((middle(column, 0)[0], 240), str(step + 1), "soft", 12)
-            for rank, (given, log) in enumerate(kept[step]):
+                picture.text((middle(column, 0)[0], 240), str(step), "soft", 12)
+            for rank, (given, log) in enumerate(kept[step - 1]):
                 x, y = middle(column, lane_of(given))
-                area = Area(x - 33, y - 13, 66, 26)
-                before = ends.get(given[:-1]) if column < _SHOWN else None
-                if column == _SHOWN:
-                    before = ends[given[:_SHOWN]]
+                name = model.name(given[-1]) if column else text(given)
+                wide = 66 if len(name) < 8 else 82
+                area = Area(x - wide / 2, y - 13, wide, 26)
+                before = ends[given[:_LAST]] if column == final else ends.get(given[:-1])
                 if before:
                     start, end = (
                         ((before.bottom[0], before.bottom[1] + 16), area.top)
-                        if picture.narrow and before.x == area.x
+                        if picture.narrow and before.top[0] == area.top[0]
                         else (before.right, area.left)
                     )
                     picture.arrow(start, end, colour="blue" if not rank else "rule",
@@ -202,20 +208,17 @@ def beam_as_tree() -> Picture:
                 ended = given[-1] == model.config.eos_id
                 fill = "green" if ended else "pale" if rank else "blue"
                 ends[given] = picture.box(
-                    area.x, area.y, area.width, area.height, model.name(given[-1]), fill,
+                    area.x, area.y, area.width, area.height, name, fill,
                     "ink" if fill == "pale" else "ground", bold=not rank,
                 )  # fmt: skip
                 picture.text((x, area.bottom[1] + 9), f"{100 * math.exp(log):.1f} %",
                              "soft" if rank else "ink", 12, bold=not rank)  # fmt: skip
 
-    def text(given: tuple[int, ...]) -> str:
-        return model.tokenizer.decode(list(given)).strip()
-
     return Picture(
         f"A beam search with two beams as a tree. At step 3 “{text(rival[:3])}” is ahead of "
-        f"“{text(winner[:3])}”, and greedy search would follow it. At step 4 "
-        f"“{text(winner[:4])}” is ahead, and it stays ahead to its end at step {len(kept)}. A "
-        f"third beginning, “{text(given_up)}”, is dropped at step 3.",
+        f"“{text(winner[:3])}”, and greedy search would follow it. At step {ahead} "
+        f"“{text(winner[:ahead])}” is ahead, and it stays ahead to its end at step {len(kept)}. A "
+        f"third beginning, “{text(given_up)}”, is dropped at step {_FIRST + 1}.",
         draw,
         (688, 254),
         narrow=(376, 566),
