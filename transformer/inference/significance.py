@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Float, Int, Num
+from jaxtyping import Float, Int
 from sacrebleu.metrics.bleu import BLEU
 
 from transformer.inference.metrics import require_pairs, require_tokenizer
@@ -155,7 +155,7 @@ def chrf_of_counts(sums: Float[np.ndarray, "*sets 18"] | Int[np.ndarray, "*sets 
 
 
 def bootstrap(
-    counts: Num[np.ndarray, "n k"],
+    counts: Float[np.ndarray, "n k"] | Int[np.ndarray, "n k"],
     samples: int = 1000,
     seed: int = 0,
     groups: Sequence[int] | None = None,
@@ -236,8 +236,8 @@ def paired_bootstrap(
 
 
 def _sum_by_group(
-    counts: Num[np.ndarray, "n k"], groups: Sequence[int] | None
-) -> Num[np.ndarray, "groups k"]:
+    counts: Float[np.ndarray, "n k"] | Int[np.ndarray, "n k"], groups: Sequence[int] | None
+) -> Float[np.ndarray, "groups k"] | Int[np.ndarray, "groups k"]:
     if not len(counts):
         raise ValueError("counts must hold at least one sentence, got none")
     if groups is None:

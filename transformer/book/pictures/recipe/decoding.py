@@ -61,15 +61,13 @@ def word_by_word() -> Picture:
             (26, 112, 226, 366, 74) if picture.narrow else (150, 290, 446, 660, 90)
         )
         trunk, top, high = (8 if picture.narrow else 40), 92, 92
-        if picture.narrow:
-            left, lines = 2, ("The animal didn't cross", "the street because it", "was too tired.")
-        else:
-            left, lines = 40, ("The animal didn't cross the street", "because it was too tired.")
+        lines = ("The animal didn't cross", "the street because it", "was too tired.")
         for i, line in enumerate(lines):
-            picture.text((left, (10 if picture.narrow else 16) + 18 * i), line, anchor="start")
+            picture.text((given - 24 if picture.narrow else given, 10 + 18 * i), line,
+                         anchor="start")  # fmt: skip
         encoder = picture.box(found - 30 if picture.narrow else decoder + 52, 6, 78, 38,
                               "encoder", "green", "ground", bold=True)  # fmt: skip
-        start = 178 if picture.narrow else left + 246
+        start = 178 if picture.narrow else given + 176
         picture.arrow((start, 25), encoder.left, colour="ink")
         cell = 4 if picture.narrow else 8
         bars = [
