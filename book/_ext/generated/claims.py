@@ -19,11 +19,11 @@ from transformer.book.tables import Table
 SAYS, KINDS = ("supports", "against", "open"), ("counted", "sampled")
 #: The verdicts, and how the page counts them.
 VERDICTS = {
-    "holds": "{} hold",
-    "holds in part": "{} hold in part",
-    "does not hold here": "{} do not hold here",
-    "undecided": "{} are undecided",
-    "wrong as printed": "{} are wrong as printed",
+    "holds": "hold ({})",
+    "holds in part": "hold in part ({})",
+    "does not hold here": "do not hold here ({})",
+    "undecided": "are undecided ({})",
+    "wrong as printed": "are wrong as printed ({})",
 }
 #: In place of a verdict, of a statement about how the model is built: there is nothing to find out.
 DESIGN = "design"
