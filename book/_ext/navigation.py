@@ -2,7 +2,8 @@
 
 Sphinx itself numbers titles, headings, the sidebar and the figures of a numbered table of contents.
 This adds an index entry, so that a search for "chapter 21" finds that chapter first. Parts of the
-sidebar without numbers are folded, unless the page is in them. A page 404 offers the search.
+sidebar without numbers are folded, unless the page is in them. A page 404 offers the search. The
+labels of figures stay out of the search index, which every search loads.
 """
 
 import re
@@ -13,6 +14,8 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.search import languages
+from sphinx.search.en import SearchEnglish
 
 _CHAPTER = re.compile(r"notebooks/(\d\d)_")
 _PART = re.compile(
@@ -20,6 +23,9 @@ _PART = re.compile(
     r"(<ul\b.*?</ul>)\s*(?=<p |</div|\Z)",
     re.DOTALL,
 )
+
+# Decimals, and labels of a figure without blanks between them, such as "050100150step".
+_LABELS = re.compile(r"0\d.*|\d.{5,}")
 
 # A missing page has any address, so links of this one start at the book's own.
 _BASE = """<script>
@@ -34,6 +40,14 @@ _NOT_FOUND = """<section id="page-not-found"><h1>This page does not exist</h1>
 <input class="form-control" type="search" name="q" aria-label="Search this book">
 <button class="btn btn-primary" type="submit">Search</button></form>
 <p>Or begin at the <a href="book/intro.html">start page</a>.</p></section>"""
+
+
+class SearchWords(SearchEnglish):
+    """The words that can be searched for."""
+
+    def word_filter(self, word: str) -> bool:
+        """Say whether a word belongs into the index."""
+        return super().word_filter(word) and not _LABELS.fullmatch(word)
 
 
 def number_of(env: BuildEnvironment, page: str) -> str:
@@ -83,6 +97,7 @@ def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, str], str]]:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register with Sphinx."""
+    languages["en"] = SearchWords
     app.connect("doctree-read", _add_entry)
     app.connect("html-page-context", _on_page, priority=900)
     app.connect("html-collect-pages", _pages)

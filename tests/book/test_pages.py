@@ -9,7 +9,7 @@ from filtered import PLACE, filtered
 from formulas import mathml, parts
 from light import bundled, used_rules, with_bundle, with_late_scripts
 from math_core import LatexError
-from navigation import folded, number_of
+from navigation import SearchWords, folded, number_of
 from tables import with_breaks, with_labels
 
 
@@ -25,6 +25,14 @@ def test_a_display_breaks_between_its_formulas():
     assert parts(r"a = b, \qquad c = d") == ["a = b, ", "c = d"]
     aligned = r"\begin{aligned} a &= b \qquad c \end{aligned}"
     assert parts(aligned) == [aligned]
+
+
+def test_labels_of_figures_are_no_words_to_search_for():
+    words = SearchWords({})
+    kept = ["attent", "13a", "2017", "37000", "d_k", "0", ""]
+    assert [word for word in kept if not words.word_filter(word)] == []
+    left_out = ["050100150step", "004", "000piec", "128050100150200", "the"]
+    assert not any(map(words.word_filter, left_out))
 
 
 def test_the_number_of_a_page():
