@@ -1,5 +1,7 @@
 """Recurrent rivals of the encoder, with the same inputs, outputs and about as many parameters."""
 
+from typing import Any
+
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -57,22 +59,14 @@ class LSTMModel(nn.Module):
 class AttentiveGRU(LSTMModel):
     """A bidirectional GRU with one self-attention layer above it, and a residual connection.
 
-    Arguments as for :class:`LSTMModel`, and the number of heads.
+    Arguments as for :class:`LSTMModel`.
     """
 
-    def __init__(
-        self,
-        inputs: nn.Module,
-        d_model: int,
-        outputs: int,
-        each: bool = False,
-        dropout: float = 0.0,
-        num_heads: int = 4,
-    ):
-        super().__init__(inputs, d_model, outputs, each, dropout)
+    def __init__(self, inputs: nn.Module, d_model: int, outputs: int, **options: Any):
+        super().__init__(inputs, d_model, outputs, **options)
         half = 3 * d_model // 4  # for about as many parameters as the others
         self.recurrent = nn.GRU(d_model, half, batch_first=True, bidirectional=True)
-        self.attention = MultiHeadAttention(2 * half, num_heads)
+        self.attention = MultiHeadAttention(2 * half, num_heads=4)
         self.answer = nn.Linear(2 * half, outputs)
 
     def read(

@@ -61,7 +61,7 @@ NETWORKS: Mapping[str, Callable[[Task], nn.Module]] = {
     "without positions": unplaced,
     "LSTM": lambda task: LSTMModel(task.embedding(), D_MODEL, task.outputs, task.each, DROPOUT),
     "GRU + self-attention": lambda task: AttentiveGRU(
-        task.embedding(), D_MODEL, task.outputs, task.each, DROPOUT
+        task.embedding(), D_MODEL, task.outputs, each=task.each, dropout=DROPOUT
     ),
 }
 
