@@ -3,7 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.data.corpora.treebank import Tree, read_trees
-from transformer.lab.parsing.linearised_trees import FAULTS, from_brackets, to_brackets
+from transformer.lab.parsing.linearised_trees import (
+    FAULTS,
+    PartialTree,
+    from_brackets,
+    to_brackets,
+)
 
 LABELS = ["S", "NP", "VP"]
 LEAVES = st.sampled_from("abc").map(lambda word: Tree("NN", (), word))
@@ -37,11 +42,52 @@ def test_a_tree_in_brackets():
     assert read(text, "We see the cat .") == (back, ())
 
 
-@given(TREES)
-def test_there_and_back(tree):
-    parse = from_brackets(to_brackets(tree), tree.words())
+def test_a_tree_with_tags():
+    [tree] = read_trees("(S (NP (PRP We)) (VP (VBP see) (-LRB- -LRB-)))")
+    text = "(S (NP PRP )NP (VP VBP -LRB- )VP )S"
+    assert " ".join(to_brackets(tree, tags=True)) == text
+    assert read(text, "We see -LRB-") == (str(tree), ())
+
+
+@given(TREES, st.booleans())
+def test_there_and_back(tree, tags):
+    parse = from_brackets(to_brackets(tree, tags), tree.words())
     assert parse.tree.phrases() == tree.phrases() and parse.tree.words() == tree.words()
     assert parse.faults == ()
+    assert not tags or parse.tree == tree
+
+
+def choices(partial, labels):
+    """List the pieces that may come next, by the three rules."""
+    found = [f"({label}" for label in labels if partial.may_open()]
+    found += ["XX"] if partial.may_take_word() else []
+    return found + ([f"){partial.open[-1]}"] if partial.may_close() else [])
+
+
+@given(TREES)
+def test_every_tree_may_be_written(tree):
+    pieces = to_brackets(tree)
+    partial = PartialTree(len(tree.words()), room=len(pieces))
+    for piece in pieces:
+        assert not partial.complete and piece in choices(partial, LABELS)
+        partial.add(piece)
+    assert partial.complete and choices(partial, LABELS) == [] and partial.room == 0
+
+
+@given(st.data(), st.integers(1, 6), st.integers(2, 20))
+def test_whatever_is_chosen_becomes_a_tree(data, length, extra):
+    partial, pieces = PartialTree(length, room=length + extra), []
+    while not partial.complete:
+        pieces.append(data.draw(st.sampled_from(choices(partial, LABELS))))
+        partial.add(pieces[-1])
+    assert len(pieces) <= length + extra
+    assert from_brackets(pieces, ["w"] * length).faults == ()
+
+
+@pytest.mark.parametrize(("words", "room"), [(0, 5), (3, 4)])
+def test_a_tree_needs_words_and_room(words, room):
+    with pytest.raises(ValueError, match=f"got {words} and {room}"):
+        PartialTree(words, room)
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30), st.integers(1, 8))

@@ -54,6 +54,17 @@ def test_the_outputs_come_first_and_hold_no_word(vocabulary):
     assert vocabulary.decode_brackets([1, *ids, 2, 0]) == pieces
 
 
+def test_tags_take_the_place_of_the_word():
+    vocabulary = TreeVocabulary.learn(TREES, min_count=1, tags=True)
+    tags = [".", "DT", "IN", "NN", "PRP", "VBP", "VBZ"]
+    assert vocabulary.tags and vocabulary.outputs[3:10] == tags
+    [unseen] = read_trees("(NP (NNS cats))")
+    pairs = vocabulary.encode_trees([TREES[3], unseen])  # a tag that the model cannot write
+    assert len(pairs) == 1
+    written = vocabulary.decode_brackets(pairs.target[0])
+    assert written == ["(HEADING", "(NP", "NN", ")NP", ")HEADING"]
+
+
 def test_rare_words_become_their_class():
     names = ["cat cat cat", "walking walking walking", "jumping", "running", "2003", "1999", "12.5"]
     trees = [next(read_trees("".join(["(NP", *(f" (N {w})" for w in line.split()), ")"])))
@@ -97,20 +108,35 @@ def test_logits_are_those_of_the_whole_model_for_brackets(config, vocabulary):
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=["transformer", "recurrent"])
-def test_five_trees_can_be_learned_by_heart(vocabulary, tmp_path, config):
+def test_untrained_parsers_write_nothing_but_trees_if_restricted(config, vocabulary):
+    torch.manual_seed(0)
+    model = build_parser(config, vocabulary).eval()
+    free = parse(model, vocabulary, WORDS, Search(beam_size=1, extra_length=20))
+    found = parse(model, vocabulary, WORDS, Search(1, extra_length=20, trees_only=True))
+    assert all(each.faults for each in free)
+    assert not any(each.faults for each in found)
+    assert [each.tree.words() for each in found] == WORDS
+    with pytest.raises(ValueError, match="beam_size of 1, got 4"):
+        Search(4, trees_only=True)
+
+
+@pytest.mark.parametrize("tags", [False, True], ids=["XX", "tags"])
+@pytest.mark.parametrize("config", CONFIGS, ids=["transformer", "recurrent"])
+def test_five_trees_can_be_learned_by_heart(tmp_path, config, tags):
     training = TrainingConfig(
         max_steps=120, batch_tokens=200, warmup_steps=40, learning_rate_factor=0.25,
         max_length=None, label_smoothing=0.0, log_every=120, validate_every=120,
         save_every=120, keep_last=1,
     )  # fmt: skip
+    vocabulary = TreeVocabulary.learn(TREES, min_count=1, tags=tags)
     recipe, text = ParsingRecipe(config, training), ParsingText(TREES, TREES, TREES, vocabulary)
     model, _ = train_parser(recipe, text, tmp_path, watched=5, progress=False)
-    for search in (Search(beam_size=1), Search(beam_size=3)):
+    for search in (Search(beam_size=1), Search(beam_size=3), Search(1, trees_only=True)):
         parses = parse(model, vocabulary, WORDS, search)
         assert not any(found.faults for found in parses)
         assert compare_all(TREES, [found.tree for found in parses]).f1 == 100
     outputs = outputs_of(model, vocabulary, TREES, Search(beam_size=1))
-    assert outputs == [" ".join(to_brackets(tree)) for tree in TREES]
+    assert outputs == [" ".join(to_brackets(tree, tags)) for tree in TREES]
 
 
 def test_scores_count_what_is_mended():

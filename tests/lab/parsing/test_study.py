@@ -16,15 +16,17 @@ from transformer.data.corpora.treebank import (
     read_trees,
     split_articles,
 )
-from transformer.lab.parsing.linearised_trees import from_brackets, to_brackets
+from transformer.lab.parsing.linearised_trees import to_brackets
 from transformer.lab.parsing.study import (
     MAX_WORDS,
     OUTPUTS,
     PLAN,
     RECIPES,
     SEARCHES,
+    SEEDS,
     parts_to_score,
     recorded_study,
+    run_name,
     scores_of,
 )
 from transformer.recipes.record import read_translations
@@ -36,6 +38,11 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 @pytest.fixture(scope="module")
 def record():
     return recorded_study()
+
+
+@pytest.fixture(scope="module")
+def outputs():
+    return read_translations(OUTPUTS)
 
 
 @pytest.fixture(scope="module")
@@ -59,32 +66,32 @@ def test_the_record_is_of_the_shipped_treebank(record, parts):
     assert bank["test"] == {name: len(trees) for name, trees in parts.items()}
 
 
-def test_both_parsers_are_recorded_with_the_recipe_that_is_here(record):
-    assert record["runs"].keys() == RECIPES.keys()
-    for name, run in record["runs"].items():
-        recipe = RECIPES[name]
-        # Options that came after the record were at their defaults then.
-        assert TrainingConfig(**run["training"]) == recipe.training
-        vocabulary = record["treebank"]["vocabulary"]
-        assert type(recipe.model)(**run["model"]) == replace(recipe.model, vocab_size=vocabulary)
-        assert run["steps"] == recipe.training.max_steps and run["seed"] == recipe.training.seed
+def test_every_parser_is_recorded_with_the_recipe_that_is_here(record):
+    assert record["runs"].keys() == {run_name(*key, seed) for key in RECIPES for seed in SEEDS}
+    for run in record["runs"].values():
+        recipe = RECIPES[run["architecture"], run["word"]]
+        training = replace(recipe.training, seed=run["seed"])
+        assert TrainingConfig(**run["training"]) == training
+        model = replace(recipe.model, vocab_size=run["model"]["vocab_size"])
+        assert type(recipe.model)(**run["model"]) == model
+        assert run["steps"] == training.max_steps
         assert [(s["search"], s["part"]) for s in run["scores"]] == PLAN
         assert set(SEARCHES) == {search for search, _ in PLAN}
 
 
-def test_the_scores_are_those_of_the_outputs(record, parts):
-    outputs = read_translations(OUTPUTS)
+def test_the_scores_are_those_of_the_outputs(record, parts, outputs):
     for name, run in record["runs"].items():
         for score in run["scores"]:
             lines = outputs[f"{name}, {score['search']}, {score['part']}"]
             again = scores_of(parts[score["part"]], lines)
             assert {k: v for k, v in score.items() if k in again} == again
+            assert score["search"] != "trees only" or score["malformed"] == 0
 
 
-def phrases(pieces, marks):
-    """Count the phrases of brackets, without the package; ``marks`` are places of punctuation."""
-    found, begun, word, place = Counter(), [], 0, 0
-    for piece in pieces:
+def phrases(text, punctuation=()):
+    """Count the phrases of a well-formed line of brackets, without the package."""
+    found, begun, place = Counter(), [], 0
+    for i, piece in enumerate(text.split()):
         if piece[0] == "(":
             begun.append((piece[1:], place))
         elif piece[0] == ")":
@@ -92,33 +99,34 @@ def phrases(pieces, marks):
             if place > start and label not in ("TOP", "S1", "ROOT", ""):
                 found["ADVP" if label == "PRT" else label, start, place] += 1
         else:
-            place += word not in marks
-            word += 1
+            place += i not in punctuation
     return found
 
 
-def test_the_f1_of_whole_trees_is_counted_again_without_the_package(record, parts):
-    outputs = read_translations(OUTPUTS)
+def test_the_f1_is_counted_again_without_the_package(record, parts, outputs):
     for name, run in record["runs"].items():
-        for score in run["scores"]:
-            right = both = 0
-            lines = outputs[f"{name}, {score['search']}, {score['part']}"]
-            for tree, line in zip(parts[score["part"]], lines, strict=True):
-                tags = [leaf.label for leaf in tree.leaves()]
-                marks = {i for i, tag in enumerate(tags) if tag in (",", ":", "``", "''", ".")}
-                if from_brackets(line.split(), tree.words()).faults:
-                    continue
-                ours, theirs = phrases(line.split(), marks), phrases(to_brackets(tree), marks)
-                right += (ours & theirs).total()
-                both += ours.total() + theirs.total()
-            assert score["f1_skipping"] == pytest.approx(200 * right / both)
+        score = next(s for s in run["scores"] if s["search"] == "trees only")
+        lines = outputs[f"{name}, trees only, {score['part']}"]
+        both = right = 0
+        for tree, line in zip(parts[score["part"]], lines, strict=True):
+            gold = " ".join(to_brackets(tree, tags=True)).split()
+            tags = [piece for piece in gold if piece[0] not in "()"]
+            marks = {n for n, tag in enumerate(tags) if tag in (",", ":", "``", "''", ".")}
+
+            def places(pieces, marks=marks):
+                at = [i for i, piece in enumerate(pieces) if piece[0] not in "()"]
+                return {i for n, i in enumerate(at) if n in marks}
+
+            theirs = phrases(line, places(line.split()))
+            ours = phrases(" ".join(gold), places(gold))
+            right += (theirs & ours).total()
+            both += theirs.total() + ours.total()
+        assert score["f1"] == pytest.approx(200 * right / both)
 
 
-def test_the_pictures_show_recorded_outputs(parts):
-    lines = dict(
-        zip(map(str, parts["all"]), read_translations(OUTPUTS)["transformer, greedy, all"],
-            strict=True)
-    )  # fmt: skip
+def test_the_pictures_show_recorded_outputs(parts, outputs):
+    shown = outputs[f"{run_name('transformer', 'XX', 1)}, greedy, all"]
+    lines = dict(zip(map(str, parts["all"]), shown, strict=True))
     (parsed,) = read_trees(PARSED)
     assert lines[PARSED] == " ".join(to_brackets(parsed))
     assert lines[COMPARED] == WRITTEN

@@ -1,13 +1,14 @@
 """A tree as a sequence of brackets, so that parsing becomes translation, and back again.
 
 ``(S (NP XX )NP (VP XX (NP XX )NP )VP )S``: a bracket opens and closes with the label of its
-phrase, and every word is the same ``XX``, whatever its tag. The words themselves are on the source
-side only.
+phrase, and every word is the same ``XX``. With tags, each word is its part of speech instead:
+``(S (NP PRP )NP (VP VBP (NP NN )NP )VP )S``. The words themselves are on the source side only.
 
 The output of a model need not be a tree. It is repaired by rules that do not use the right answer,
 and its faults are named, so that they can be counted.
 
-Paper: section 6.3; the form is that of Vinyals et al. (2015), its reference 37
+Paper: section 6.3; ``XX`` is the form of Vinyals et al. (2015), its reference 37, and tags that of
+the published code
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 
 from transformer.data.corpora.treebank import Tree
 
-#: Replaces every word.
+#: Replaces every word, unless tags do.
 WORD = "XX"
 
 #: Label of an added root, which scoring ignores.
@@ -32,8 +33,13 @@ FAULTS = (
 )
 
 
-def to_brackets(tree: Tree) -> list[str]:
-    """Write a tree as brackets, one piece per word (``XX``) and two per phrase."""
+def to_brackets(tree: Tree, tags: bool = False) -> list[str]:
+    """Write a tree as brackets, one piece per word and two per phrase.
+
+    Args:
+        tree: the tree, with the tag of each word as its label.
+        tags: whether the piece of a word is its tag; otherwise it is ``XX``.
+    """
     pieces: list[str] = []
     waiting: list[Tree | str] = [tree]
     while waiting:
@@ -41,7 +47,7 @@ def to_brackets(tree: Tree) -> list[str]:
         if isinstance(node, str):
             pieces.append(node)
         elif node.word is not None:
-            pieces.append(WORD)
+            pieces.append(node.label if tags else WORD)
         else:
             pieces.append(f"({node.label}")
             waiting += [f"){node.label}", *reversed(node.children)]
@@ -52,13 +58,15 @@ def to_brackets(tree: Tree) -> list[str]:
 class Parse:
     """A tree over given words, and what had to be repaired."""
 
-    tree: Tree  #: the tag of every word is ``XX``
+    tree: Tree  #: the tag of a word is what was written for it, ``XX`` for a missing one
     faults: tuple[str, ...] = ()  #: of ``FAULTS``; empty if the sequence was a tree
     pieces: tuple[str, ...] = ()  #: the original sequence
 
 
 def from_brackets(pieces: Sequence[str], words: Sequence[str]) -> Parse:
     """Read brackets as a tree over some words, and repair what is not a tree.
+
+    A piece without a bracket, ``XX`` or a tag, takes the next word.
 
     - Surplus words are left out. Missing words go to the end of the root.
     - A closing bracket closes the innermost phrase of its label and all phrases inside it. If no
@@ -81,17 +89,15 @@ def from_brackets(pieces: Sequence[str], words: Sequence[str]) -> Parse:
             faults.add("an empty phrase")
 
     for piece in pieces:
-        if piece == WORD:
+        if not piece.startswith(("(", ")")):
             if used == len(words):
                 faults.add("too many words")
                 continue
-            parts[-1].append(Tree(WORD, (), words[used]))
+            parts[-1].append(Tree(piece, (), words[used]))
             used += 1
         elif piece.startswith("("):
             labels.append(piece[1:])
             parts.append([])
-        elif not piece.startswith(")"):
-            raise ValueError(f"pieces must be brackets or {WORD}, got {piece!r}")
         elif piece[1:] not in labels[1:]:
             faults.add("brackets that do not match")
         else:
@@ -117,3 +123,51 @@ def from_brackets(pieces: Sequence[str], words: Sequence[str]) -> Parse:
     whole = len(roots) == 1 and roots[0].word is None
     tree = roots[0] if whole else Tree(ROOT, tuple(roots))
     return Parse(tree, tuple(fault for fault in FAULTS if fault in faults), tuple(pieces))
+
+
+class PartialTree:
+    """The beginning of a tree over a number of words, and what may come next.
+
+    Args:
+        words: number of words of the sentence, at least 1.
+        room: most pieces of the whole tree, at least ``words + 2``.
+    """
+
+    def __init__(self, words: int, room: int):
+        if words < 1 or room < words + 2:
+            raise ValueError(
+                f"words must be at least 1 and room at least words + 2, got {words} and {room}"
+            )
+        self.words_left, self.room = words, room
+        self.open: list[str] = []  #: labels of the open phrases, outermost first
+        self.last = ""  #: the newest piece
+
+    @property
+    def complete(self) -> bool:
+        """Whether the root is closed."""
+        return bool(self.last) and not self.open
+
+    def may_open(self) -> bool:
+        """Whether a phrase may begin: a word is left for it, and room for both of its brackets."""
+        needed = self.words_left + len(self.open)
+        return not self.complete and self.words_left > 0 and self.room >= needed + 2
+
+    def may_take_word(self) -> bool:
+        """Whether the next word may come."""
+        return bool(self.open) and self.words_left > 0
+
+    def may_close(self) -> bool:
+        """Whether the innermost phrase may end: it is not empty, and the root has all words."""
+        inside = len(self.open) > 1 or self.words_left == 0
+        return bool(self.open) and not self.last.startswith("(") and inside
+
+    def add(self, piece: str) -> None:
+        """Append a piece that may come next."""
+        if piece.startswith("("):
+            self.open.append(piece[1:])
+        elif piece.startswith(")"):
+            self.open.pop()
+        else:
+            self.words_left -= 1
+        self.last = piece
+        self.room -= 1

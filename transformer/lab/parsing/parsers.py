@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.data.corpora.treebank import Tree
 from transformer.inference.decoding import beam_search
 from transformer.inference.options import LengthPenalty
-from transformer.lab.parsing.linearised_trees import Parse, from_brackets
-from transformer.lab.parsing.tree_vocabulary import EOS_ID, TreeVocabulary
+from transformer.lab.parsing.linearised_trees import Parse, PartialTree, from_brackets
+from transformer.lab.parsing.tree_vocabulary import BOS_ID, EOS_ID, TreeVocabulary
 from transformer.model.base import TranslationModel
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
@@ -64,6 +65,45 @@ class Search:
     alpha: float = 0.3  #: exponent of the length penalty
     extra_length: int = EXTRA_LENGTH  #: pieces of an output beyond the number of words
     penalty: LengthPenalty = "gnmt"
+    trees_only: bool = False  #: choose among the pieces of a tree only; for greedy search
+
+    def __post_init__(self) -> None:
+        if self.trees_only and self.beam_size > 1:
+            raise ValueError(f"trees_only is for a beam_size of 1, got {self.beam_size}")
+
+
+def greedy_trees(
+    model: TranslationModel,
+    vocabulary: TreeVocabulary,
+    source: Int[Tensor, "B S"],
+    words: int,
+    max_length: int,
+) -> list[list[int]]:
+    """Search greedily among the pieces that can still become a tree.
+
+    Args:
+        model: the parser.
+        vocabulary: its vocabulary.
+        source: ids of sentences of equal length, with their end.
+        words: number of words of each sentence.
+        max_length: most tokens of an output, its end included.
+
+    Returns:
+        The ids of one tree per sentence, without the end.
+    """
+    state = model.start_decoding(source, max_length)
+    tokens = torch.full((len(source),), BOS_ID, device=source.device)
+    trees = [PartialTree(words, max_length - 1) for _ in source]
+    found: list[list[int]] = [[] for _ in source]
+    while not all(tree.complete for tree in trees):
+        logits = model.decode_next(tokens, state)
+        allowed = torch.from_numpy(np.stack([vocabulary.allowed(tree) for tree in trees]))
+        tokens = logits.masked_fill(~allowed.to(logits.device), -torch.inf).argmax(-1)
+        for tree, ids, token in zip(trees, found, tokens.tolist(), strict=True):
+            if not tree.complete:
+                tree.add(vocabulary.outputs[token])
+                ids.append(token)
+    return found
 
 
 @torch.inference_mode()
@@ -88,14 +128,17 @@ def parse(
     for length, rows in sorted(by_length.items()):
         for start in range(0, len(rows), batch_size):
             batch = rows[start : start + batch_size]
-            ids = [[*vocabulary.encode_words(sentences[i]), EOS_ID] for i in batch]
-            source, longest = torch.tensor(ids, device=device), length + search.extra_length
-            found = beam_search(
-                model, source, search.beam_size, search.alpha, longest, penalty=search.penalty
-            )
-            for i, hypothesis in zip(batch, found, strict=True):
-                pieces = vocabulary.decode_brackets(hypothesis.tokens)
-                parses[i] = from_brackets(pieces, sentences[i])
+            read = [[*vocabulary.encode_words(sentences[i]), EOS_ID] for i in batch]
+            source, longest = torch.tensor(read, device=device), length + search.extra_length
+            if search.trees_only:
+                found = greedy_trees(model, vocabulary, source, length, longest)
+            else:
+                hypotheses = beam_search(
+                    model, source, search.beam_size, search.alpha, longest, penalty=search.penalty
+                )
+                found = [each.tokens for each in hypotheses]
+            for i, ids in zip(batch, found, strict=True):
+                parses[i] = from_brackets(vocabulary.decode_brackets(ids), sentences[i])
     return [parses[i] for i in range(len(sentences))]
 
 

@@ -1,21 +1,22 @@
-"""Train both parsers, test them on unseen articles, and write the record of chapter 20.
+"""Train the parsers, test them on unseen articles, and write the record of chapter 20.
 
-    python -m transformer.lab.parsing.record                    the CRAFT treebank of the package
-    python -m transformer.lab.parsing.record --only recurrent   one of the two
+    python -m transformer.lab.parsing.record             the CRAFT treebank of the package
+    python -m transformer.lab.parsing.record --seeds 3   other seeds
     python -m transformer.lab.parsing.record --treebank FOLDER --max-words 40 --output FILE
-                                                                a Penn Treebank of your own
+                                                         a Penn Treebank of your own
 
-Ctrl-C stops the recording, and the same command resumes it. Delete the runs and the record to start
-afresh.
+The first seed of all parsers comes before the second of any. Ctrl-C stops the recording, and the
+same command resumes it. Delete the runs and the record to start afresh.
 """
 
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from transformer.data.corpora.treebank import load_treebank, split_articles
+from transformer.data.corpora.treebank import Tree, load_treebank, split_articles
 from transformer.lab.parsing.study import (
     MAX_WORDS,
     OUTPUTS,
@@ -23,24 +24,66 @@ from transformer.lab.parsing.study import (
     RECIPES,
     RECORD,
     SEARCHES,
+    SEEDS,
+    ParsingRecipe,
+    ParsingText,
     outputs_of,
     parsing_text,
     parts_to_score,
+    run_name,
     scores_of,
     train_parser,
 )
-from transformer.lab.recording import Recording, parser
-from transformer.recipes.record import read_translations, write_translations
+from transformer.lab.recording import parser
+from transformer.recipes.record import (
+    describe_environment,
+    read_record,
+    read_translations,
+    write_record,
+    write_translations,
+)
 from transformer.training.curve import read_curve
+
+
+def run_parser(
+    name: str,
+    recipe: ParsingRecipe,
+    text: ParsingText,
+    parts: dict[str, list[Tree]],
+    folder: Path,
+    outputs: dict[str, list[str]],
+) -> dict[str, Any]:
+    """Train or resume a parser, add what it writes to ``outputs``, and return its results."""
+    model, trainer = train_parser(recipe, text, folder)
+    scores = []
+    for search, part in PLAN:
+        started = time.process_time()
+        found = outputs_of(model, text.vocabulary, parts[part], SEARCHES[search])
+        seconds = time.process_time() - started
+        outputs[f"{name}, {search}, {part}"] = found
+        scores.append(dict(search=search, part=part) | scores_of(parts[part], found))
+        print(f"{name}, {search}, {part}: {seconds:.0f} s of CPU", flush=True)
+    return dict(
+        model=model.config.to_dict(),
+        training=recipe.training.to_dict(),
+        parameters=model.num_parameters(),
+        outputs=len(text.vocabulary.outputs),
+        steps=trainer.step,
+        target_tokens=trainer.tokens,
+        minutes=trainer.seconds / 60,
+        curve=[line for line in read_curve(folder / "curve.jsonl") if "f1" in line],
+        scores=scores,
+        environment=describe_environment(),
+    )
 
 
 def main() -> None:
     """Train, test and record."""
     options = parser(__doc__, RECORD)
     options.add_argument("--treebank", default="craft")
-    options.add_argument("--only", choices=RECIPES)
+    options.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
     options.add_argument("--max-words", type=int, default=MAX_WORDS)
-    options.add_argument("--steps", type=int, help="of both; default: those of the recipes")
+    options.add_argument("--steps", type=int, help="of all; default: those of the recipes")
     options.add_argument("--runs", type=Path, default=Path("runs/parsing"))
     chosen = options.parse_args()
     changes = [f"--max-words {chosen.max_words}"] if chosen.max_words != MAX_WORDS else []
@@ -49,55 +92,46 @@ def main() -> None:
     torch.set_num_threads(1)
     treebank = load_treebank(chosen.treebank)
     split = split_articles(treebank.articles)
-    text = parsing_text(treebank, chosen.max_words)
-    parts = parts_to_score(text.test, chosen.max_words)
-    recording = Recording(
-        chosen.output,
-        "transformer.lab.parsing.record",
-        changes,
+    texts = {
+        word: parsing_text(treebank, chosen.max_words, word == "tags") for word in ("XX", "tags")
+    }
+    parts = parts_to_score(texts["XX"].test, chosen.max_words)
+    heading = dict(
+        command=" ".join(["python -m transformer.lab.parsing.record", *changes]),
         treebank=dict(
             name=treebank.name,
             licence=treebank.licence,
             sha256=treebank.checksum,
             articles={part: len(names) for part, names in split.items()},
             max_words=chosen.max_words,
-            train=len(text.train),
+            train=len(texts["XX"].train),
             test={name: len(trees) for name, trees in parts.items()},
-            vocabulary=len(text.vocabulary),
-            outputs=len(text.vocabulary.outputs),
         ),
         searches={name: asdict(search) for name, search in SEARCHES.items()},
     )
     packed = chosen.output.with_name(OUTPUTS.name)
     outputs = read_translations(packed) if packed.exists() else {}
-    for name, recipe in RECIPES.items():
-        if chosen.only not in (None, name):
-            continue
-        if chosen.steps is not None:
-            recipe = replace(recipe, training=replace(recipe.training, max_steps=chosen.steps))
-        folder, scores = chosen.runs / name, []
-        model, trainer = train_parser(recipe, text, folder)
-        for search, part in PLAN:
-            key, started = f"{name}, {search}, {part}", time.process_time()
-            if key not in outputs:
-                outputs[key] = outputs_of(model, text.vocabulary, parts[part], SEARCHES[search])
-                write_translations(packed, outputs)
-                print(f"{key}: {time.process_time() - started:.0f} s of CPU", flush=True)
-            scores.append(dict(search=search, part=part) | scores_of(parts[part], outputs[key]))
-        recording.content.setdefault("runs", {})[name] = dict(
-            model=model.config.to_dict(),
-            training=recipe.training.to_dict(),
-            parameters=model.num_parameters(),
-            seed=recipe.training.seed,
-            steps=trainer.step,
-            target_tokens=trainer.tokens,
-            minutes=trainer.seconds / 60,
-            curve=[line for line in read_curve(folder / "curve.jsonl") if "f1" in line],
-            scores=scores,
-        )
-        recording.save(
-            f"{name}: F1 {scores[0]['f1']:.1f}, malformed {scores[0]['malformed']:.1f} %"
-        )
+    runs = read_record(chosen.output)["runs"] if chosen.output.exists() else {}
+    for seed in chosen.seeds:
+        for (architecture, word), recipe in RECIPES.items():
+            name = run_name(architecture, word, seed)
+            if name in runs:
+                continue
+            steps = chosen.steps or recipe.training.max_steps
+            training = replace(recipe.training, seed=seed, max_steps=steps)
+            found = run_parser(
+                name,
+                replace(recipe, training=training),
+                texts[word],
+                parts,
+                chosen.runs / name.replace(", ", "-").replace(" ", "-"),
+                outputs,
+            )
+            write_translations(packed, outputs)
+            runs[name] = dict(architecture=architecture, word=word, seed=seed) | found
+            first = found["scores"][0]
+            write_record(chosen.output, heading | dict(runs=runs))
+            print(f"{name}: F1 {first['f1']:.1f}, malformed {first['malformed']:.1f} %", flush=True)
 
 
 if __name__ == "__main__":

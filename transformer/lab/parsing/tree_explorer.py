@@ -9,7 +9,7 @@ from transformer.book.widgets.base import Explorer
 from transformer.data.corpora.treebank import Tree
 from transformer.lab.parsing.bracketing import compare
 from transformer.lab.parsing.drawing import draw_tree
-from transformer.lab.parsing.linearised_trees import WORD, from_brackets
+from transformer.lab.parsing.linearised_trees import from_brackets
 
 # What a piece does: its name, and how many phrases it closes or words it places.
 Event = tuple[str, int]
@@ -48,7 +48,8 @@ class TreeExplorer(Explorer):
             said.append(f"{title}: “{' '.join(gold.words())}”, {faults}, F1 {f1:.0f} %.")
         self.alt = (
             "Outputs of a parser, turned into trees piece by piece: an opening bracket opens a "
-            "phrase, XX takes the next word, a closing bracket closes the phrase. " + " ".join(said)
+            "phrase, XX or a tag takes the next word, a closing bracket closes the phrase. "
+            + " ".join(said)
         )
 
     def payload(self) -> dict[str, Any]:
@@ -90,7 +91,7 @@ def events(pieces: Sequence[str], words: int) -> list[Event]:
     found: list[Event] = []
     used = 0
     for piece in pieces:
-        if piece == WORD:
+        if not piece.startswith(("(", ")")):
             found.append(("word", 1) if used < words else ("skip", 0))
             used += used < words
         elif piece.startswith("("):

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from jaxtyping import Bool
 
 from transformer.data.batching import EncodedPairs, Sentences
 from transformer.data.corpora.treebank import Tree
 from transformer.data.tokenizer import SPECIAL_TOKENS
-from transformer.lab.parsing.linearised_trees import WORD, to_brackets
+from transformer.lab.parsing.linearised_trees import WORD, PartialTree, to_brackets
 
 PAD_ID, BOS_ID, EOS_ID = range(3)
 
@@ -37,7 +38,7 @@ class TreeVocabulary:
     """Token ids of brackets and words.
 
     Args:
-        outputs: tokens that a parser writes: special tokens, ``XX`` and brackets.
+        outputs: tokens that a parser writes: special tokens, ``XX`` or tags, and brackets.
         inputs: further tokens that it reads: words, and classes of rare words in angle brackets.
     """
 
@@ -45,18 +46,27 @@ class TreeVocabulary:
         self.outputs, self.inputs = list(outputs), list(inputs)
         self._output = {piece: i for i, piece in enumerate(self.outputs)}
         self._input = {piece: i for i, piece in enumerate(self.inputs, start=len(self.outputs))}
+        special = np.arange(len(self.outputs)) <= EOS_ID
+        self._opens, closes = (
+            np.array([piece.startswith(side) for piece in self.outputs]) for side in "()"
+        )
+        self._words = ~(special | self._opens | closes)
 
     @classmethod
-    def learn(cls, trees: Iterable[Tree], min_count: int = 3) -> "TreeVocabulary":
-        """Collect the labels and the words of training trees.
+    def learn(
+        cls, trees: Iterable[Tree], min_count: int = 3, tags: bool = False
+    ) -> "TreeVocabulary":
+        """Collect the labels and the words of training trees, and their tags if those are written.
 
         Words that occur less than ``min_count`` times are replaced by their :func:`word_class`, and
         rare classes by one class for the rest.
         """
         labels: set[str] = set()
+        terminals: set[str] = set()
         words: Counter[str] = Counter()
         for tree in trees:
             labels.update(label for label, _, _ in tree.phrases())
+            terminals.update(leaf.label if tags else WORD for leaf in tree.leaves())
             words.update(tree.words())
         classes: Counter[str] = Counter()
         for word, count in words.items():
@@ -69,7 +79,12 @@ class TreeVocabulary:
         brackets = [side + label for label in sorted(labels) for side in "()"]
         # The text may contain a word such as "<a>".
         inputs = dict.fromkeys(["<rare>", *kept[0], *kept[1]])
-        return cls([*SPECIAL_TOKENS, WORD, *brackets], list(inputs))
+        return cls([*SPECIAL_TOKENS, *sorted(terminals), *brackets], list(inputs))
+
+    @property
+    def tags(self) -> bool:
+        """Whether a parser writes the tag of each word, not ``XX``."""
+        return WORD not in self._output
 
     def __len__(self) -> int:
         return len(self.outputs) + len(self.inputs)
@@ -80,18 +95,34 @@ class TreeVocabulary:
         return [self._input.get(w, self._input.get(word_class(w), rare)) for w in words]
 
     def encode_brackets(self, pieces: Sequence[str]) -> list[int]:
-        """Return the ids of brackets and ``XX``, without the end."""
+        """Return the ids of brackets and of ``XX`` or tags, without the end."""
         return [self._output[piece] for piece in pieces]
 
     def decode_brackets(self, ids: Sequence[int]) -> list[str]:
         """Return the brackets of ids, without special tokens."""
         return [self.outputs[i] for i in ids if i > EOS_ID]
 
+    def allowed(self, tree: PartialTree) -> Bool[np.ndarray, "outputs"]:
+        """Mark the outputs that may come next in a tree; only the end after a complete one."""
+        found = np.zeros(len(self.outputs), dtype=bool)
+        if tree.complete:
+            found[EOS_ID] = True
+        if tree.may_open():
+            found |= self._opens
+        if tree.may_take_word():
+            found |= self._words
+        if tree.may_close():
+            found[self._output[f"){tree.open[-1]}"]] = True
+        return found
+
     def encode_trees(self, trees: Iterable[Tree]) -> EncodedPairs:
-        """Make training pairs of words and brackets, without the trees that have unknown labels."""
+        """Make training pairs of words and brackets.
+
+        Trees with a label or a tag that the vocabulary lacks are left out.
+        """
         sources, targets = [], []
         for tree in trees:
-            pieces = to_brackets(tree)
+            pieces = to_brackets(tree, self.tags)
             if all(piece in self._output for piece in pieces):
                 sources.append([*self.encode_words(tree.words()), EOS_ID])
                 targets.append([*self.encode_brackets(pieces), EOS_ID])
