@@ -1,11 +1,13 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from transformer.baselines import RecurrentConfig
 from transformer.data.corpora.treebank import Treebank, read_trees
 from transformer.lab.parsing.bracketing import compare_all
-from transformer.lab.parsing.linearised_trees import to_brackets
-from transformer.lab.parsing.parsers import Search, build_parser, parse
+from transformer.lab.parsing.linearised_trees import PartialTree, to_brackets
+from transformer.lab.parsing.parsers import Search, build_parser, parse, search_trees
 from transformer.lab.parsing.study import (
     ParsingRecipe,
     ParsingText,
@@ -107,16 +109,57 @@ def test_logits_are_those_of_the_whole_model_for_brackets(config, vocabulary):
     torch.testing.assert_close(model(source, target)[..., : len(vocabulary.outputs)], found)
 
 
+@pytest.mark.parametrize("width", [1, 3, 30])
 @pytest.mark.parametrize("config", CONFIGS, ids=["transformer", "recurrent"])
-def test_untrained_parsers_write_nothing_but_trees_if_restricted(config, vocabulary):
+def test_untrained_parsers_write_nothing_but_trees_if_restricted(config, width, vocabulary):
     torch.manual_seed(0)
-    model = build_parser(config, vocabulary).eval()
+    model = build_parser(config, vocabulary)
     free = parse(model, vocabulary, WORDS, Search(beam_size=1, extra_length=20))
-    found = parse(model, vocabulary, WORDS, Search(1, extra_length=20, trees_only=True))
+    found = parse(model, vocabulary, WORDS, Search(width, 0.0, extra_length=20, trees_only=True))
     assert all(each.faults for each in free)
     assert not any(each.faults for each in found)
     assert [each.tree.words() for each in found] == WORDS
-    with pytest.raises(ValueError, match="beam_size of 1, got 4"):
+
+
+def all_trees(vocabulary, words, room):
+    """The ids of every tree over some words with at most ``room`` pieces."""
+    beginnings, found = [[]], []
+    while beginnings:
+        ids = beginnings.pop()
+        tree = PartialTree(words, room)
+        for piece in vocabulary.decode_brackets(ids):
+            tree.add(piece)
+        if tree.complete:
+            found.append(ids)
+        else:
+            beginnings += [[*ids, int(i)] for i in vocabulary.allowed(tree).nonzero()[0]]
+    return found
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=["transformer", "recurrent"])
+def test_a_wide_search_finds_the_most_probable_of_all_trees(config, vocabulary):
+    torch.manual_seed(1)
+    model = build_parser(replace(config, dropout=0.5), vocabulary)  # in training mode
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter)
+    sentences = ["the cat", "We see", "cat .", "sees us", "of the", "cat of"]
+    source = torch.tensor([[*vocabulary.encode_words(s.split()), 2] for s in sentences])
+    trees = all_trees(vocabulary, words=2, room=6)
+    assert len(trees) == 5 + 3 * 25  # (A w w)A; (A (B w w)B )A, with B around one word or both
+    found = search_trees(model, vocabulary, source, words=2, max_length=7, beam_size=40)
+    assert model.training
+    model.eval()
+    for row, ids in zip(source, found, strict=True):
+        longest = max(map(len, trees))
+        target = torch.tensor([[1, *each, 2] + [0] * (longest - len(each)) for each in trees])
+        logits = model(row.expand(len(trees), -1), target[:, :-1])
+        steps = logits.log_softmax(-1).gather(-1, target[:, 1:, None]).squeeze(-1)
+        total = steps.masked_fill(target[:, 1:] == 0, 0).sum(1)
+        assert ids == trees[total.argmax()]
+
+
+def test_trees_are_ranked_by_probability():
+    with pytest.raises(ValueError, match="alpha must be 0 with trees_only, got 0.3"):
         Search(4, trees_only=True)
 
 
@@ -131,7 +174,7 @@ def test_five_trees_can_be_learned_by_heart(tmp_path, config, tags):
     vocabulary = TreeVocabulary.learn(TREES, min_count=1, tags=tags)
     recipe, text = ParsingRecipe(config, training), ParsingText(TREES, TREES, TREES, vocabulary)
     model, _ = train_parser(recipe, text, tmp_path, watched=5, progress=False)
-    for search in (Search(beam_size=1), Search(beam_size=3), Search(1, trees_only=True)):
+    for search in (Search(beam_size=1), Search(beam_size=3), Search(2, 0.0, trees_only=True)):
         parses = parse(model, vocabulary, WORDS, search)
         assert not any(found.faults for found in parses)
         assert compare_all(TREES, [found.tree for found in parses]).f1 == 100

@@ -12,6 +12,7 @@ the published code
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from transformer.data.corpora.treebank import Tree
@@ -141,6 +142,12 @@ class PartialTree:
         self.words_left, self.room = words, room
         self.open: list[str] = []  #: labels of the open phrases, outermost first
         self.last = ""  #: the newest piece
+
+    def copy(self) -> "PartialTree":
+        """Return a copy that grows on its own."""
+        made = copy(self)
+        made.open = list(self.open)
+        return made
 
     @property
     def complete(self) -> bool:

@@ -12,6 +12,7 @@ from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.data.corpora.treebank import Tree
 from transformer.inference.decoding import beam_search
 from transformer.inference.options import LengthPenalty
+from transformer.inference.stepwise import evaluation_mode
 from transformer.lab.parsing.linearised_trees import Parse, PartialTree, from_brackets
 from transformer.lab.parsing.tree_vocabulary import BOS_ID, EOS_ID, TreeVocabulary
 from transformer.model.base import TranslationModel
@@ -65,45 +66,67 @@ class Search:
     alpha: float = 0.3  #: exponent of the length penalty
     extra_length: int = EXTRA_LENGTH  #: pieces of an output beyond the number of words
     penalty: LengthPenalty = "gnmt"
-    trees_only: bool = False  #: choose among the pieces of a tree only; for greedy search
+    trees_only: bool = False  #: search among trees only, for the most probable one
 
     def __post_init__(self) -> None:
-        if self.trees_only and self.beam_size > 1:
-            raise ValueError(f"trees_only is for a beam_size of 1, got {self.beam_size}")
+        if self.trees_only and self.alpha:
+            raise ValueError(f"alpha must be 0 with trees_only, got {self.alpha}")
 
 
-def greedy_trees(
+def search_trees(
     model: TranslationModel,
     vocabulary: TreeVocabulary,
     source: Int[Tensor, "B S"],
     words: int,
     max_length: int,
+    beam_size: int = 1,
 ) -> list[list[int]]:
-    """Search greedily among the pieces that can still become a tree.
+    """Search among the pieces that can still become a tree; return the most probable tree found.
+
+    A hypothesis keeps the model's own probability: that of the pieces that are ruled out is not
+    given to the others. Otherwise a beginning that leaves no choice would look certain.
 
     Args:
-        model: the parser.
+        model: the parser; it is switched to evaluation mode for the duration of the search.
         vocabulary: its vocabulary.
         source: ids of sentences of equal length, with their end.
         words: number of words of each sentence.
         max_length: most tokens of an output, its end included.
+        beam_size: hypotheses per sentence; 1 is greedy.
 
     Returns:
         The ids of one tree per sentence, without the end.
     """
-    state = model.start_decoding(source, max_length)
-    tokens = torch.full((len(source),), BOS_ID, device=source.device)
-    trees = [PartialTree(words, max_length - 1) for _ in source]
-    found: list[list[int]] = [[] for _ in source]
-    while not all(tree.complete for tree in trees):
-        logits = model.decode_next(tokens, state)
-        allowed = torch.from_numpy(np.stack([vocabulary.allowed(tree) for tree in trees]))
-        tokens = logits.masked_fill(~allowed.to(logits.device), -torch.inf).argmax(-1)
-        for tree, ids, token in zip(trees, found, tokens.tolist(), strict=True):
-            if not tree.complete:
-                tree.add(vocabulary.outputs[token])
-                ids.append(token)
-    return found
+    sentences, width = len(source), beam_size
+    first = torch.arange(sentences)[:, None] * width  # row of each sentence's first hypothesis
+    trees = [PartialTree(words, max_length - 1) for _ in range(sentences * width)]
+    ids: list[list[int]] = [[] for _ in trees]
+    total = torch.full((sentences, width), -torch.inf)
+    total[:, 0] = 0.0
+    tokens = torch.full((sentences * width,), BOS_ID)
+    with evaluation_mode(model):
+        state = model.start_decoding(source, max_length, width)
+        while True:
+            logits = model.decode_next(tokens.to(source.device), state)
+            step = logits.float().log_softmax(-1).cpu()
+            allowed = torch.from_numpy(np.stack([vocabulary.allowed(tree) for tree in trees]))
+            step = step.masked_fill(~allowed, -torch.inf)
+            ended = tokens == EOS_ID
+            step[ended, EOS_ID] = 0.0  # what has ended keeps its place and its probability
+            grown = (total[:, :, None] + step.view(sentences, width, -1)).flatten(1)
+            total, choice = grown.topk(width)
+            parents = (first + choice // step.shape[-1]).flatten()
+            tokens = (choice % step.shape[-1]).where(total > -torch.inf, EOS_ID).flatten()
+            trees = [trees[row].copy() for row in parents]
+            ids = [list(ids[row]) for row in parents]
+            for tree, found, token in zip(trees, ids, tokens.tolist(), strict=True):
+                if token != EOS_ID:
+                    tree.add(vocabulary.outputs[token])
+                    found.append(token)
+            # A probability only falls, so nothing can pass a best hypothesis that has ended.
+            if (tokens.view(sentences, width)[:, 0] == EOS_ID).all():
+                return ids[::width]
+            state.reorder(parents.to(source.device))
 
 
 @torch.inference_mode()
@@ -131,7 +154,7 @@ def parse(
             read = [[*vocabulary.encode_words(sentences[i]), EOS_ID] for i in batch]
             source, longest = torch.tensor(read, device=device), length + search.extra_length
             if search.trees_only:
-                found = greedy_trees(model, vocabulary, source, length, longest)
+                found = search_trees(model, vocabulary, source, length, longest, search.beam_size)
             else:
                 hypotheses = beam_search(
                     model, source, search.beam_size, search.alpha, longest, penalty=search.penalty

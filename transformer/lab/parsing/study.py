@@ -41,12 +41,14 @@ MAX_WORDS = 20
 RECORD = Path(__file__).parent / "parsing.json"
 OUTPUTS = Path(__file__).parent / "parsing-outputs.json.gz"
 
-#: Greedy search, the same among trees only, an ordinary beam, and the paper's.
+#: Greedy search, an ordinary beam, the paper's, and the same three among trees only.
 SEARCHES = {
     "greedy": Search(beam_size=1),
-    "trees only": Search(beam_size=1, trees_only=True),
     "beam 4": Search(beam_size=4),
     "beam 21": Search(),
+    "trees, greedy": Search(beam_size=1, alpha=0.0, trees_only=True),
+    "trees, beam 4": Search(beam_size=4, alpha=0.0, trees_only=True),
+    "trees, beam 21": Search(alpha=0.0, trees_only=True),
 }
 
 # All see the same sentences in each step. Gradients of recurrent networks can explode over many
@@ -173,11 +175,12 @@ def _spread(trees: Sequence[Tree], count: int) -> list[Tree]:
 PLAN = [
     ("greedy", "all"),
     ("greedy", "longer"),
-    ("trees only", "all"),
-    ("trees only", "longer"),
-    ("greedy", "sample"),
+    ("trees, greedy", "all"),
+    ("trees, beam 4", "all"),
+    ("trees, beam 4", "longer"),
     ("beam 4", "sample"),
     ("beam 21", "sample"),
+    ("trees, beam 21", "sample"),
 ]
 
 
