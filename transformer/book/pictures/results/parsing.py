@@ -10,8 +10,8 @@ from transformer.data.corpora.treebank import Tree, read_trees
 
 #: A test sentence that the recorded Transformer parses as the treebank does.
 PARSED = (
-    "(S (NP (DT The) (NN tree)) (VP (VBD was) (VP (VBN colored) (S (VP (VBG using) (NP (DT a) "
-    "(NN custom) (NN script)))))) (. .))"
+    "(S (NP (JJ Marginal) (NNS cells)) (VP (VBD appeared) (S (VP (TO to) (VP (VB form) (NP (DT a) "
+    "(JJ continuous) (NN layer)))))) (. .))"
 )
 #: A test sentence, and what the recorded Transformer writes for it.
 COMPARED = (
@@ -59,10 +59,11 @@ def tree_and_brackets() -> Picture:
         _branches(picture, tree, centres, third + 14)
 
     return Picture(
-        "The words “The tree was colored using a custom script .”, below them the 23 brackets and "
-        "XX that the model writes, and below these the tree that they describe: a sentence S of a "
-        "noun phrase, “The tree”, and a verb phrase, which holds two more verb phrases, a clause "
-        "and the noun phrase “a custom script”. Phrases have the colour of their brackets.",
+        "The words “Marginal cells appeared to form a continuous layer .”, below them the 23 "
+        "brackets and XX that the model writes, and below these the tree that they describe: a "
+        "sentence S of a noun phrase, “Marginal cells”, and a verb phrase, which holds a clause, "
+        "two more verb phrases and the noun phrase “a continuous layer”. Phrases have the colour "
+        "of their brackets.",
         draw,
         (688, 430),
         narrow=(376, 540),
