@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer.book.pictures.results.parsing import COMPARED, PARSED, WRITTEN
+from transformer.book.pictures.results.parsing import BEGINNINGS, COMPARED, PARSED, WRITTEN
 from transformer.data.corpora.local import EMBEDDED
 from transformer.data.corpora.treebank import (
     CRAFT_FILE,
@@ -16,7 +16,7 @@ from transformer.data.corpora.treebank import (
     read_trees,
     split_articles,
 )
-from transformer.lab.parsing.linearised_trees import from_brackets, to_brackets
+from transformer.lab.parsing.linearised_trees import PartialTree, from_brackets, to_brackets
 from transformer.lab.parsing.study import (
     MAX_WORDS,
     OUTPUTS,
@@ -118,6 +118,17 @@ def test_the_f1_of_whole_trees_is_counted_again_without_the_package(record, part
                 right += (ours & theirs).total()
                 both += ours.total() + theirs.total()
             assert score["f1_skipping"] == pytest.approx(200 * right / both)
+
+
+def test_the_picture_of_what_may_follow_is_right():
+    words, rows = BEGINNINGS
+    for beginning, _, allowed in rows:
+        tree = PartialTree(len(words), room=50)
+        for piece in beginning.split():
+            tree.add(piece)
+        may = {"XX": tree.may_take_word(), "(": tree.may_open(), "end": tree.complete,
+               f"){tree.open[-1]}": tree.may_close()}  # fmt: skip
+        assert allowed == {piece for piece, able in may.items() if able}
 
 
 def test_the_pictures_show_recorded_outputs(parts, outputs):

@@ -171,3 +171,49 @@ def _phrases(pieces: list[str]) -> list[tuple[str, int, int]]:
         else:
             found.append((*waiting.pop(), words))
     return found
+
+
+#: Words of a sentence, beginnings of its tree, and for each kind of piece whether it may follow.
+BEGINNINGS = (
+    ("The", "animal", "was", "tired"),
+    (
+        ("(S (NP XX XX", "two words left", {"XX", "(", ")NP"}),
+        ("(S (NP XX XX )NP (VP XX", "one word left", {"XX", "(", ")VP"}),
+        ("(S (NP XX XX XX XX", "a miscount: no word left", {")NP"}),
+    ),
+)
+
+
+def what_may_follow() -> Picture:
+    """Draw three beginnings of a tree, and which pieces may come next."""
+    words, rows = BEGINNINGS
+
+    def draw(picture: Drawing) -> None:
+        narrow, height = picture.narrow, 92 if picture.narrow else 62
+        picture.text((0, 12), f"The words: {' '.join(words)}", "ink", 14, "start")
+        for i, (beginning, said, allowed) in enumerate(rows):
+            y = 34 + height * i
+            picture.text((0, y + 8), said, "soft", 13, "start")
+            _chips(picture, 0, y + 18, picture.width, beginning.split())
+            x, below = (30, 32) if narrow else (330, 0)
+            picture.arrow((x - 26, y + 31 + below), (x - 6, y + 31 + below), colour="ink")
+            inner = ")VP" if "(VP" in beginning else ")NP"
+            for piece in ("XX", "(", inner, ")S", "end"):
+                width, top = 9 * len(piece) + 14, y + 18 + below
+                if piece in allowed:
+                    picture.box(x, top, width, 26, piece, "green", "ground", bold=True)
+                else:
+                    picture.box(x, top, width, 26, piece, "pale", "soft")
+                    middle = top + 13
+                    picture.arrow((x + 3, middle), (x + width - 3, middle), tip=False)
+                x += width + 6
+
+    return Picture(
+        "Three beginnings of a tree over the four words “The animal was tired”. After (S (NP XX XX "
+        "another XX, an opening bracket and )NP may follow; )S and the end are crossed out. After "
+        "(S (NP XX XX )NP (VP XX the same is true with )VP. After (S (NP XX XX XX XX, a miscount, "
+        "no word is left, and only )NP may follow.",
+        draw,
+        (600, 34 + 62 * 3),
+        narrow=(376, 34 + 92 * 3),
+    )
