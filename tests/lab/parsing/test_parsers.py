@@ -158,9 +158,22 @@ def test_a_wide_search_finds_the_most_probable_of_all_trees(config, vocabulary):
         assert ids == trees[total.argmax()]
 
 
-def test_trees_are_ranked_by_probability():
-    with pytest.raises(ValueError, match="alpha must be 0 with trees_only, got 0.3"):
-        Search(4, trees_only=True)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(dict(trees_only=True), "alpha must be 0 with trees_only, got 0.3"),
+     (dict(beam_size=0), "beam_size must be at least 1, got 0"),
+     (dict(extra_length=2), "extra_length must be at least 3, got 2")],
+)  # fmt: skip
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Search(**options)
+
+
+def test_logits_that_are_not_finite_are_refused(vocabulary):
+    model = build_parser(CONFIGS[0], vocabulary)
+    next(model.parameters()).data.fill_(torch.nan)
+    with pytest.raises(ValueError, match="not finite"):
+        parse(model, vocabulary, WORDS, Search(2, 0.0, trees_only=True))
 
 
 @pytest.mark.parametrize("tags", [False, True], ids=["XX", "tags"])

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.data.corpora.treebank import Tree
 from transformer.inference.decoding import beam_search
-from transformer.inference.options import LengthPenalty
+from transformer.inference.options import LengthPenalty, SearchOptions
 from transformer.inference.stepwise import evaluation_mode
 from transformer.lab.parsing.linearised_trees import Parse, PartialTree, from_brackets
 from transformer.lab.parsing.tree_vocabulary import BOS_ID, EOS_ID, TreeVocabulary
@@ -69,6 +69,9 @@ class Search:
     trees_only: bool = False  #: search among trees only, for the most probable one
 
     def __post_init__(self) -> None:
+        SearchOptions(self.beam_size, self.alpha, self.penalty)  # checks them
+        if self.extra_length < 3:
+            raise ValueError(f"extra_length must be at least 3, got {self.extra_length}")
         if self.trees_only and self.alpha:
             raise ValueError(f"alpha must be 0 with trees_only, got {self.alpha}")
 
@@ -81,7 +84,7 @@ def search_trees(
     max_length: int,
     beam_size: int = 1,
 ) -> list[list[int]]:
-    """Search among the pieces that can still become a tree; return the most probable tree found.
+    """Keep only beginnings that can still become a tree; return the most probable tree found.
 
     A hypothesis keeps the model's own probability: that of the pieces that are ruled out is not
     given to the others. Otherwise a beginning that leaves no choice would look certain.
@@ -91,11 +94,14 @@ def search_trees(
         vocabulary: its vocabulary.
         source: ids of sentences of equal length, with their end.
         words: number of words of each sentence.
-        max_length: most tokens of an output, its end included.
+        max_length: most tokens of an output, its end included; at least ``words`` + 3.
         beam_size: hypotheses per sentence; 1 is greedy.
 
     Returns:
         The ids of one tree per sentence, without the end.
+
+    Raises:
+        ValueError: if the model's logits are not finite.
     """
     sentences, width = len(source), beam_size
     first = torch.arange(sentences)[:, None] * width  # row of each sentence's first hypothesis
@@ -104,18 +110,21 @@ def search_trees(
     total = torch.full((sentences, width), -torch.inf)
     total[:, 0] = 0.0
     tokens = torch.full((sentences * width,), BOS_ID)
-    with evaluation_mode(model):
+    with torch.inference_mode(), evaluation_mode(model):
         state = model.start_decoding(source, max_length, width)
         while True:
             logits = model.decode_next(tokens.to(source.device), state)
             step = logits.float().log_softmax(-1).cpu()
+            if step.isnan().any():
+                raise ValueError("model: its logits are not finite numbers (NaN or infinity)")
             allowed = torch.from_numpy(np.stack([vocabulary.allowed(tree) for tree in trees]))
             step = step.masked_fill(~allowed, -torch.inf)
             ended = tokens == EOS_ID
-            step[ended, EOS_ID] = 0.0  # what has ended keeps its place and its probability
+            step[ended, EOS_ID] = 0.0  # what has ended competes with its final probability
             grown = (total[:, :, None] + step.view(sentences, width, -1)).flatten(1)
             total, choice = grown.topk(width)
             parents = (first + choice // step.shape[-1]).flatten()
+            # A place that no beginning fills counts as ended.
             tokens = (choice % step.shape[-1]).where(total > -torch.inf, EOS_ID).flatten()
             trees = [trees[row].copy() for row in parents]
             ids = [list(ids[row]) for row in parents]
