@@ -12,7 +12,11 @@ from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.data.corpora.treebank import Tree
 from transformer.inference.decoding import beam_search
 from transformer.inference.options import LengthPenalty, SearchOptions
-from transformer.inference.stepwise import evaluation_mode
+from transformer.inference.stepwise import (
+    evaluation_mode,
+    next_log_probabilities,
+    read_ended,
+)
 from transformer.lab.parsing.linearised_trees import Parse, PartialTree, from_brackets
 from transformer.lab.parsing.tree_vocabulary import BOS_ID, EOS_ID, TreeVocabulary
 from transformer.model.base import TranslationModel
@@ -113,14 +117,10 @@ def search_trees(
     with torch.inference_mode(), evaluation_mode(model):
         state = model.start_decoding(source, max_length, width)
         while True:
-            logits = model.decode_next(tokens.to(source.device), state)
-            step = logits.float().log_softmax(-1).cpu()
-            if step.isnan().any():
-                raise ValueError("model: its logits are not finite numbers (NaN or infinity)")
+            found = next_log_probabilities(model, tokens.to(source.device), state).cpu()
             allowed = torch.from_numpy(np.stack([vocabulary.allowed(tree) for tree in trees]))
-            step = step.masked_fill(~allowed, -torch.inf)
-            ended = tokens == EOS_ID
-            step[ended, EOS_ID] = 0.0  # what has ended competes with its final probability
+            step = found.masked_fill(~allowed, -torch.inf)
+            step[tokens == EOS_ID, EOS_ID] = 0.0  # what has ended keeps its probability
             grown = (total[:, :, None] + step.view(sentences, width, -1)).flatten(1)
             total, choice = grown.topk(width)
             parents = (first + choice // step.shape[-1]).flatten()
@@ -128,12 +128,13 @@ def search_trees(
             tokens = (choice % step.shape[-1]).where(total > -torch.inf, EOS_ID).flatten()
             trees = [trees[row].copy() for row in parents]
             ids = [list(ids[row]) for row in parents]
-            for tree, found, token in zip(trees, ids, tokens.tolist(), strict=True):
+            for tree, written, token in zip(trees, ids, tokens.tolist(), strict=True):
                 if token != EOS_ID:
                     tree.add(vocabulary.outputs[token])
-                    found.append(token)
+                    written.append(token)
             # A probability only falls, so nothing can pass a best hypothesis that has ended.
-            if (tokens.view(sentences, width)[:, 0] == EOS_ID).all():
+            best = tokens.view(sentences, width)[:, 0]
+            if all(read_ended(best == EOS_ID, found, EOS_ID)):
                 return ids[::width]
             state.reorder(parents.to(source.device))
 

@@ -173,7 +173,7 @@ def _phrases(pieces: list[str]) -> list[tuple[str, int, int]]:
     return found
 
 
-#: Words of a sentence, beginnings of its tree, and for each kind of piece whether it may follow.
+#: The words of a sentence; and beginnings of its tree, a remark, and the pieces that may follow.
 BEGINNINGS = (
     ("The", "animal", "was", "tired"),
     (
@@ -189,23 +189,22 @@ def what_may_follow() -> Picture:
     words, rows = BEGINNINGS
 
     def draw(picture: Drawing) -> None:
-        narrow, height = picture.narrow, 92 if picture.narrow else 62
+        height = 92 if picture.narrow else 62
         picture.text((0, 12), f"The words: {' '.join(words)}", "ink", 14, "start")
         for i, (beginning, said, allowed) in enumerate(rows):
             y = 34 + height * i
             picture.text((0, y + 8), said, "soft", 13, "start")
             _chips(picture, 0, y + 18, picture.width, beginning.split())
-            x, below = (30, 32) if narrow else (330, 0)
+            x, below = (30, 32) if picture.narrow else (330, 0)
             picture.arrow((x - 26, y + 31 + below), (x - 6, y + 31 + below), colour="ink")
-            inner = ")VP" if "(VP" in beginning else ")NP"
-            for piece in ("XX", "(", inner, ")S", "end"):
+            (close,) = (piece for piece in allowed if piece.startswith(")"))
+            for piece in ("XX", "(", close, ")S", "end"):
                 width, top = 9 * len(piece) + 14, y + 18 + below
                 if piece in allowed:
                     picture.box(x, top, width, 26, piece, "green", "ground", bold=True)
                 else:
                     picture.box(x, top, width, 26, piece, "pale", "soft")
-                    middle = top + 13
-                    picture.arrow((x + 3, middle), (x + width - 3, middle), tip=False)
+                    picture.arrow((x + 3, top + 13), (x + width - 3, top + 13), tip=False)
                 x += width + 6
 
     return Picture(
