@@ -229,6 +229,18 @@ def test_the_page_names_the_records_without_translations():
     assert f"All records but {' and '.join(lacking)} have" in " ".join(page.split())
 
 
+def test_the_chart_keeps_languages_apart(make, monkeypatch):
+    german, french = make("german", 1, 41.0), make("french", 1, 60.0)
+    french["corpus"] |= dict(name="multi30k-en-fr", languages=["en", "fr"], sha256="french")
+    drawn = []
+    monkeypatch.setattr(results.charts, "chart", lambda parts, *_, **__: drawn.append(parts) or "")
+    results.texts({"german-seed1": german, "french-seed1": french})
+    [beside] = [parts for parts in drawn if "BLEU" in next(iter(parts))]
+    own = {title: [row.value for row in rows if not row.hollow] for title, rows in beside.items()}
+    pair = "multi30k-test2016, English to {}, BLEU".format
+    assert own == {pair("French"): [60.0], pair("German"): [41.0]}
+
+
 def test_a_recipe_has_the_mean_and_the_range_of_its_seeds(make):
     scores = enumerate((41.0, 40.0, 42.5), 1)
     found = results.texts({f"t-seed{i}": make("multi30k-tiny", i, score) for i, score in scores})

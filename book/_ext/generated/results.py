@@ -127,10 +127,12 @@ def _beside_published(groups: list[Group]) -> str:
     parts: dict[str, list[charts.Row]] = {}
     for score in summary.fitting_published(groups):
         where = score.test_set, score.metric
-        rows = parts.setdefault(f"{score.test_set}, {_short(score.metric)}", [])
+        title = f"{score.test_set}, {_pair(score.languages)}, {_short(score.metric)}"
+        rows = parts.setdefault(title, [])
         if not rows:
             for group in groups:
-                if ours := group.scores().get(where):
+                ours = group.scores().get(where)
+                if ours and group.languages == score.languages:
                     ends = (ours.low, ours.high) if len(ours.values) > 1 else (None, None)
                     rows.append(charts.Row(group.name, ours.mean, *ends, colour="vermilion"))
         rows.append(charts.Row(score.system, score.score, hollow=True))
