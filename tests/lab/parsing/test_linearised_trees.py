@@ -71,7 +71,7 @@ def test_every_tree_may_be_written(tree):
     for piece in pieces:
         assert not partial.complete and piece in choices(partial, LABELS)
         partial.add(piece)
-    assert partial.complete and choices(partial, LABELS) == [] and partial.room == 0
+    assert partial.complete and choices(partial, LABELS) == [] and partial.pieces_left == 0
 
 
 @given(st.data(), st.integers(1, 6), st.integers(2, 20))

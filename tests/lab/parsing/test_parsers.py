@@ -146,7 +146,7 @@ def test_a_wide_search_finds_the_most_probable_of_all_trees(config, vocabulary):
     source = torch.tensor([[*vocabulary.encode_words(s.split()), 2] for s in sentences])
     trees = all_trees(vocabulary, words=2, room=6)
     assert len(trees) == 5 + 3 * 25  # (A w w)A; (A (B w w)B )A, with B around one word or both
-    found = search_trees(model, vocabulary, source, words=2, max_length=7, beam_size=40)
+    found = search_trees(model, vocabulary, source, num_words=2, max_length=7, beam_size=40)
     assert model.training
     model.eval()
     for row, ids in zip(source, found, strict=True):

@@ -112,17 +112,14 @@ def from_brackets(pieces: Sequence[str], words: Sequence[str]) -> Parse:
     while len(labels) > 1:
         close()
     roots = parts[0]
-    if len(roots) != 1 or roots[0].word is not None:
+    whole = len(roots) == 1 and roots[0].word is None
+    if not whole:
         faults.add("several roots")
+    root = roots[0] if whole else Tree(ROOT, tuple(roots))
     missing = tuple(Tree(WORD, (), word) for word in words[used:])
     if missing:
         faults.add("too few words")
-        if len(roots) == 1 and roots[0].word is None:
-            roots[0] = Tree(roots[0].label, roots[0].children + missing)
-        else:
-            roots.extend(missing)
-    whole = len(roots) == 1 and roots[0].word is None
-    tree = roots[0] if whole else Tree(ROOT, tuple(roots))
+    tree = Tree(root.label, root.children + missing)
     return Parse(tree, tuple(fault for fault in FAULTS if fault in faults), tuple(pieces))
 
 
@@ -139,34 +136,34 @@ class PartialTree:
             raise ValueError(
                 f"words must be at least 1 and room at least words + 2, got {words} and {room}"
             )
-        self.words_left, self.room = words, room
+        self.words_left, self.pieces_left = words, room
         self.open: list[str] = []  #: labels of the open phrases, outermost first
-        self.last = ""  #: the newest piece
+        self.pieces: list[str] = []  #: what has been written
 
     def copy(self) -> "PartialTree":
         """Return a copy that grows on its own."""
         made = copy(self)
-        made.open = list(self.open)
+        made.open, made.pieces = list(self.open), list(self.pieces)
         return made
 
     @property
     def complete(self) -> bool:
         """Whether the root is closed."""
-        return bool(self.last) and not self.open
+        return bool(self.pieces) and not self.open
 
     def may_open(self) -> bool:
         """Whether a phrase may begin: a word is left for it, and room for both of its brackets."""
-        needed = self.words_left + len(self.open)
-        return not self.complete and self.words_left > 0 and self.room >= needed + 2
+        needed = self.words_left + len(self.open)  # which words and closing brackets always find
+        return self.words_left > 0 and self.pieces_left >= needed + 2
 
     def may_take_word(self) -> bool:
         """Whether the next word may come."""
         return bool(self.open) and self.words_left > 0
 
     def may_close(self) -> bool:
-        """Whether the innermost phrase may end: it is not empty, and the root has all words."""
+        """Whether the innermost phrase may end: not empty, and the root only after all words."""
         inside = len(self.open) > 1 or self.words_left == 0
-        return bool(self.open) and not self.last.startswith("(") and inside
+        return bool(self.open) and not self.pieces[-1].startswith("(") and inside
 
     def add(self, piece: str) -> None:
         """Append a piece that may come next."""
@@ -176,5 +173,5 @@ class PartialTree:
             self.open.pop()
         else:
             self.words_left -= 1
-        self.last = piece
-        self.room -= 1
+        self.pieces.append(piece)
+        self.pieces_left -= 1

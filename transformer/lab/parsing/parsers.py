@@ -84,7 +84,7 @@ def search_trees(
     model: TranslationModel,
     vocabulary: TreeVocabulary,
     source: Int[Tensor, "B S"],
-    words: int,
+    num_words: int,
     max_length: int,
     beam_size: int = 1,
 ) -> list[list[int]]:
@@ -97,8 +97,8 @@ def search_trees(
         model: the parser; it is switched to evaluation mode for the duration of the search.
         vocabulary: its vocabulary.
         source: ids of sentences of equal length, with their end.
-        words: number of words of each sentence.
-        max_length: most tokens of an output, its end included; at least ``words`` + 3.
+        num_words: number of words of each sentence.
+        max_length: most tokens of an output, its end included; at least ``num_words`` + 3.
         beam_size: hypotheses per sentence; 1 is greedy.
 
     Returns:
@@ -109,17 +109,16 @@ def search_trees(
     """
     sentences, width = len(source), beam_size
     first = torch.arange(sentences)[:, None] * width  # row of each sentence's first hypothesis
-    trees = [PartialTree(words, max_length - 1) for _ in range(sentences * width)]
-    ids: list[list[int]] = [[] for _ in trees]
+    trees = [PartialTree(num_words, max_length - 1) for _ in range(sentences * width)]
     total = torch.full((sentences, width), -torch.inf)
     total[:, 0] = 0.0
     tokens = torch.full((sentences * width,), BOS_ID)
     with torch.inference_mode(), evaluation_mode(model):
         state = model.start_decoding(source, max_length, width)
         while True:
-            found = next_log_probabilities(model, tokens.to(source.device), state).cpu()
+            log_probabilities = next_log_probabilities(model, tokens.to(source.device), state).cpu()
             allowed = torch.from_numpy(np.stack([vocabulary.allowed(tree) for tree in trees]))
-            step = found.masked_fill(~allowed, -torch.inf)
+            step = log_probabilities.masked_fill(~allowed, -torch.inf)
             step[tokens == EOS_ID, EOS_ID] = 0.0  # what has ended keeps its probability
             grown = (total[:, :, None] + step.view(sentences, width, -1)).flatten(1)
             total, choice = grown.topk(width)
@@ -127,19 +126,16 @@ def search_trees(
             # A place that no beginning fills counts as ended.
             tokens = (choice % step.shape[-1]).where(total > -torch.inf, EOS_ID).flatten()
             trees = [trees[row].copy() for row in parents]
-            ids = [list(ids[row]) for row in parents]
-            for tree, written, token in zip(trees, ids, tokens.tolist(), strict=True):
+            for tree, token in zip(trees, tokens.tolist(), strict=True):
                 if token != EOS_ID:
                     tree.add(vocabulary.outputs[token])
-                    written.append(token)
             # A probability only falls, so nothing can pass a best hypothesis that has ended.
             best = tokens.view(sentences, width)[:, 0]
-            if all(read_ended(best == EOS_ID, found, EOS_ID)):
-                return ids[::width]
+            if all(read_ended(best == EOS_ID, log_probabilities, EOS_ID)):
+                return [vocabulary.encode_brackets(tree.pieces) for tree in trees[::width]]
             state.reorder(parents.to(source.device))
 
 
-@torch.inference_mode()
 def parse(
     model: TranslationModel,
     vocabulary: TreeVocabulary,
@@ -149,7 +145,8 @@ def parse(
 ) -> list[Parse]:
     """Parse sentences, and repair outputs that are not trees.
 
-    The sentences of a batch have the same number of words, because it limits the output.
+    The sentences of a batch have equally many words, because the longest output allowed depends on
+    that number.
 
     Paper: section 6.3
     """

@@ -19,7 +19,6 @@ import torch
 from transformer.data.corpora.treebank import Tree, load_treebank, split_articles
 from transformer.lab.parsing.study import (
     MAX_WORDS,
-    OUTPUTS,
     PLAN,
     RECIPES,
     RECORD,
@@ -27,6 +26,7 @@ from transformer.lab.parsing.study import (
     SEEDS,
     ParsingRecipe,
     ParsingText,
+    outputs_file,
     outputs_of,
     parsing_text,
     parts_to_score,
@@ -86,7 +86,8 @@ def main() -> None:
     options.add_argument("--steps", type=int, help="of all; default: those of the recipes")
     options.add_argument("--runs", type=Path, default=Path("runs/parsing"))
     chosen = options.parse_args()
-    changes = [f"--max-words {chosen.max_words}"] if chosen.max_words != MAX_WORDS else []
+    changes = [f"--treebank {chosen.treebank}"] if chosen.treebank != "craft" else []
+    changes += [f"--max-words {chosen.max_words}"] if chosen.max_words != MAX_WORDS else []
     changes += [f"--steps {chosen.steps}"] if chosen.steps is not None else []
 
     torch.set_num_threads(1)
@@ -109,15 +110,22 @@ def main() -> None:
         ),
         searches={name: asdict(search) for name, search in SEARCHES.items()},
     )
-    packed = chosen.output.with_name(OUTPUTS.name)
+    packed = outputs_file(chosen.output)
     outputs = read_translations(packed) if packed.exists() else {}
-    runs = read_record(chosen.output)["runs"] if chosen.output.exists() else {}
+    runs = {}
+    if chosen.output.exists():
+        before = read_record(chosen.output)
+        runs = before.pop("runs")
+        if different := [key for key in heading if before.get(key) != heading[key]]:
+            options.error(
+                f"{chosen.output} was recorded with another {different[0]}: choose another --output"
+            )
     for seed in chosen.seeds:
         for (architecture, word), recipe in RECIPES.items():
             name = run_name(architecture, word, seed)
             if name in runs:
                 continue
-            steps = chosen.steps or recipe.training.max_steps
+            steps = recipe.training.max_steps if chosen.steps is None else chosen.steps
             training = replace(recipe.training, seed=seed, max_steps=steps)
             found = run_parser(
                 name,

@@ -39,7 +39,14 @@ MAX_WORDS = 20
 
 #: The results, and the outputs of the parsers.
 RECORD = Path(__file__).parent / "parsing.json"
-OUTPUTS = Path(__file__).parent / "parsing-outputs.json.gz"
+
+
+def outputs_file(record: Path) -> Path:
+    """Return the path of the outputs that the scores of a record were computed from."""
+    return record.with_name(f"{record.stem}-outputs.json.gz")
+
+
+OUTPUTS = outputs_file(RECORD)
 
 #: Greedy search, an ordinary beam, the paper's, and the same three among trees only.
 SEARCHES = {
