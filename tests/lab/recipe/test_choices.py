@@ -7,12 +7,15 @@ import torch
 
 from transformer.lab.recipe.choices import (
     CHOICES,
+    NEW_SEEDS,
     RECORD,
+    RETESTED,
     SEEDS,
     Effect,
     changed_fields,
     choice_preset,
     effects,
+    recorded_effects,
 )
 from transformer.model.transformer import Transformer
 from transformer.recipes.record import read_record
@@ -57,7 +60,9 @@ def test_a_verdict_needs_an_interval_without_zero(nats, verdict):
 
 def test_the_record_is_whole_and_of_the_recipes_that_are_here():
     runs = read_record(RECORD)["runs"]
-    assert {(r["row"], r["seed"]) for r in runs} == {(n, s) for n in CHOICES for s in SEEDS}
+    first = {(name, seed) for name in CHOICES for seed in SEEDS}
+    second = {(name, seed) for name in ("base", *RETESTED) for seed in NEW_SEEDS}
+    assert {(entry["row"], entry["seed"]) for entry in runs} == first | second
     with torch.device("meta"):
         for entry in runs:
             changes = changed_fields(entry["row"])
@@ -65,3 +70,12 @@ def test_the_record_is_whole_and_of_the_recipes_that_are_here():
             assert {name: recorded[name] for name in changes} == changes
             model = Transformer(choice_preset(entry["row"]).model)
             assert model.num_parameters() == entry["parameters"]
+
+
+def test_the_two_tests_share_no_run():
+    first, second = recorded_effects(), recorded_effects(NEW_SEEDS)
+    assert set(first) == set(CHOICES) - {"base"} and set(second) == set(RETESTED)
+    assert {len(effect.nats) for effect in first.values()} == {len(SEEDS)}
+    for name, effect in second.items():
+        assert len(effect.nats) == len(NEW_SEEDS)
+        assert not set(effect.nats) & set(first[name].nats)

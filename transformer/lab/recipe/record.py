@@ -1,6 +1,6 @@
 """Train every variant of the small study of the recipe and write the record of chapters 14 and 15.
 
-    python -m transformer.lab.recipe.record     about ten minutes on one core
+    python -m transformer.lab.recipe.record     about half an hour on one core
 
 Runs that the record holds are kept: a stopped recording continues, on the same machine. Delete the
 file to record anew.

@@ -1,6 +1,6 @@
 """Train with and without a warm-up at several learning rates and write the record of chapter 15.
 
-    python -m transformer.lab.recipe.record_warm_up     five minutes on one core
+    python -m transformer.lab.recipe.record_warm_up     ten minutes on one core
 
 Runs that the record holds are kept: a stopped recording continues, on the same machine. Delete the
 file to record anew.
