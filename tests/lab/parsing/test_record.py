@@ -46,3 +46,11 @@ def test_each_record_has_outputs_of_its_own_and_keeps_its_settings(run, capsys):
 def test_no_steps_are_refused(run):
     with pytest.raises(ValueError, match="max_steps"):
         run("none", "--steps", "0")
+
+
+def test_a_treebank_without_longer_sentences_is_refused_before_training(run, monkeypatch, capsys):
+    monkeypatch.setattr(record, "PLAN", [("greedy", "all"), ("greedy", "longer")])
+    monkeypatch.setattr(record, "run_parser", lambda *_: pytest.fail("trained"))
+    with pytest.raises(SystemExit):
+        run("short")
+    assert "no test sentences for longer" in capsys.readouterr().err

@@ -12,7 +12,7 @@ import lzma
 import re
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -310,3 +310,8 @@ def split_articles(
         if not articles:
             raise ValueError(f"names must give each part an article, got none for {part}")
     return split
+
+
+def no_longer_than(trees: Sequence[Tree], max_words: int) -> list[Tree]:
+    """Return the trees of at most ``max_words`` words, punctuation included."""
+    return [tree for tree in trees if len(tree.leaves()) <= max_words]

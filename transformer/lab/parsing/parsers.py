@@ -9,7 +9,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from transformer.baselines import RecurrentConfig, RecurrentTranslator
-from transformer.data.corpora.treebank import Tree
 from transformer.inference.decoding import beam_search
 from transformer.inference.options import LengthPenalty, SearchOptions
 from transformer.inference.stepwise import (
@@ -175,8 +174,3 @@ def parse(
 def malformed_share(parses: Sequence[Parse]) -> float:
     """Return the per cent of the outputs that were not trees over their words."""
     return 100 * sum(bool(parse.faults) for parse in parses) / len(parses)
-
-
-def no_longer_than(trees: Sequence[Tree], max_words: int) -> list[Tree]:
-    """Return the trees of at most ``max_words`` words, punctuation included."""
-    return [tree for tree in trees if len(tree.leaves()) <= max_words]

@@ -97,6 +97,11 @@ def main() -> None:
         word: parsing_text(treebank, chosen.max_words, word == "tags") for word in ("XX", "tags")
     }
     parts = parts_to_score(texts["XX"].test, chosen.max_words)
+    if empty := sorted({part for _, part in PLAN if not parts[part]}):
+        options.error(
+            f"{treebank.name} has no test sentences for {', '.join(empty)}: choose --max-words so "
+            f"that some test sentences are no longer than that, and some up to twice as long"
+        )
     heading = dict(
         command=" ".join(["python -m transformer.lab.parsing.record", *changes]),
         treebank=dict(

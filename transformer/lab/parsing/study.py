@@ -15,7 +15,7 @@ import torch
 
 from transformer.baselines import RecurrentConfig
 from transformer.data.batching import TokenBatches
-from transformer.data.corpora.treebank import Tree, Treebank, split_articles
+from transformer.data.corpora.treebank import Tree, Treebank, no_longer_than, split_articles
 from transformer.lab.parsing.bracketing import by_length, compare_all
 from transformer.lab.parsing.linearised_trees import from_brackets
 from transformer.lab.parsing.parsers import (
@@ -23,7 +23,6 @@ from transformer.lab.parsing.parsers import (
     Search,
     build_parser,
     malformed_share,
-    no_longer_than,
     parse,
 )
 from transformer.lab.parsing.tree_vocabulary import TreeVocabulary
