@@ -8,7 +8,7 @@ from transformer.lab.toys.facts import (
     BARE,
     DEEPER,
     FEED_FORWARD,
-    LOWER,
+    RATES,
     RECORD,
     SEEDS,
     STEPS,
@@ -17,6 +17,7 @@ from transformer.lab.toys.facts import (
     FactNetwork,
     Shape,
     all_pairs,
+    best_rate,
     learn,
     parameters,
     shares_of,
@@ -48,8 +49,8 @@ def test_without_a_feed_forward_layer_it_is_the_network_whose_layer_gives_zero()
 
 
 def test_a_run_is_repeatable_and_learns():
-    (shares,) = learn(Shape(d_ff=32), "move", seeds=(3,), steps=(5, 150))
-    assert shares == learn(Shape(d_ff=32), "move", seeds=(3,), steps=(5, 150))[0]
+    (shares,) = learn(Shape(d_ff=32), "move", 0.01, seeds=(3,), steps=(5, 150))
+    assert shares == learn(Shape(d_ff=32), "move", 0.01, seeds=(3,), steps=(5, 150))[0]
     assert shares[1] > 0.9 > shares[0]
 
 
@@ -57,16 +58,28 @@ def test_the_record_has_every_run_and_its_controls_are_of_equal_size():
     runs = read_record(RECORD)["runs"]
     sizes = {run["shape"]: run["parameters"] for run in runs}
     for shape in (BARE, *FEED_FORWARD, *WIDER, *DEEPER):
-        shares = shares_of(runs, shape)
-        assert shares.shape == (len(SEEDS), len(STEPS)) and sizes[shape.name] == parameters(shape)
-        # Shares of 576 facts, rounded to four digits.
-        assert np.allclose(shares * SYMBOLS**2, (shares * SYMBOLS**2).round(), atol=0.05)
-    for ways in (FEED_FORWARD, WIDER):
-        assert shares_of(runs, ways[-1], rate=LOWER).shape == (len(SEEDS), len(STEPS))
-    assert shares_of(runs, BARE, "move").min() > 0.9
+        assert sizes[shape.name] == parameters(shape)
+        for rate in RATES:
+            shares = shares_of(runs, shape, rate)
+            assert shares.shape == (len(SEEDS), len(STEPS))
+            # Shares of 576 facts, rounded to four digits.
+            assert np.allclose(shares * SYMBOLS**2, (shares * SYMBOLS**2).round(), atol=0.05)
+    assert shares_of(runs, BARE, best_rate(runs, BARE, STEPS[-1], "move"), "move").min() > 0.9
     fed = {shape.d_ff: parameters(shape) for shape in FEED_FORWARD}
     for units, shape in [
         *zip((32, 64, 128), WIDER, strict=True),
         *zip((32, 64), DEEPER, strict=True),
     ]:
         assert parameters(shape) == pytest.approx(fed[units], rel=0.05)
+
+
+def test_the_best_rate_is_of_one_step_and_one_task():
+    def run(task, rate, *means):
+        return dict(shape=BARE.name, task=task, rate=rate, shares=[means, means])
+
+    low, usual, high, highest = RATES
+    runs = [run("know", low, 0.1, 0.4), run("know", usual, 0.2, 0.3), run("know", high, 0.0, 0.0)]
+    runs += [run("know", highest, 0.1, 0.1), *(run("move", rate, rate, rate) for rate in RATES)]
+    assert best_rate(runs, BARE, STEPS[0]) == usual
+    assert best_rate(runs, BARE, STEPS[1]) == low
+    assert best_rate(runs, BARE, STEPS[1], "move") == highest

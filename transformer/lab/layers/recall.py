@@ -30,7 +30,7 @@ WORDS, ANSWERS, ENTRIES, D_MODEL = 128, 12, 12, 64
 BATCH, TESTS = 32, 400  # tables per training step, and tables to measure on
 MODELS = 10
 SIZES = (4, 64, 128)  # of a query and a key
-RATES = (0.001, 0.003, 0.01, 0.03)  # learning rates, constant
+RATES = (0.001, 0.003, 0.01, 0.03, 0.06)  # learning rates, constant
 STEPS = (0, 25, 50, 100, 200, 400)  # training steps after which the models are measured
 CONTROL_SIZE = 64  # at which the start is varied
 

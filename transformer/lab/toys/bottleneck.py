@@ -28,7 +28,7 @@ TASK = ToyTask(lambda symbols: symbols[::-1], shortest=2, longest=9)
 
 LENGTHS = tuple(range(TASK.shortest, TASK.longest + 1))
 STEPS = (250, 500, 1000, 2000)  # training steps after which the model is measured
-FACTORS = (0.25, 0.5, 1.0)  # of the learning rate of Eq. (3)
+FACTORS = (0.0625, 0.125, 0.25, 0.5, 1.0)  # of the learning rate of Eq. (3)
 SEEDS = (1, 2, 3, 4, 5)
 WARMUP = 100
 BATCH = 32

@@ -9,6 +9,7 @@ Paper: section 3.3
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,9 +28,7 @@ RECORD = Path(__file__).parent / "facts.json"
 
 SYMBOLS = 24
 STEPS = (500, 1500)  # training steps after which the networks are measured
-RATE = 0.01
-# Chosen after the runs at RATE, for the largest network with the layer and the widest without.
-LOWER = 0.003
+RATES = (0.001, 0.003, 0.01, 0.03)  # learning rates
 SEEDS = tuple(range(1, 11))
 BATCH = 128
 
@@ -122,7 +121,7 @@ def all_pairs(task: Task) -> tuple[Int[Tensor, "pairs 2"], Int[Tensor, "pairs"]]
 def learn(
     shape: Shape,
     task: Task,
-    rate: float = RATE,
+    rate: float,
     seeds: Sequence[int] = SEEDS,
     steps: Sequence[int] = STEPS,
 ) -> list[list[float]]:
@@ -172,12 +171,20 @@ def parameters(shape: Shape) -> int:
 
 
 def shares_of(
-    runs: Iterable[Mapping[str, Any]], shape: Shape, task: Task = "know", rate: float = RATE
+    runs: Iterable[Mapping[str, Any]], shape: Shape, rate: float, task: Task = "know"
 ) -> Float[np.ndarray, "seeds steps"]:
-    """Return the recorded shares for one shape, task and learning rate."""
-    wanted = shape.name, task, rate
-    (found,) = [r["shares"] for r in runs if (r["shape"], r["task"], r["rate"]) == wanted]
+    """Return the recorded shares for one shape, learning rate and task."""
+    wanted = shape.name, rate, task
+    (found,) = [r["shares"] for r in runs if (r["shape"], r["rate"], r["task"]) == wanted]
     return np.array(found)
+
+
+def best_rate(
+    runs: Sequence[Mapping[str, Any]], shape: Shape, step: int, task: Task = "know"
+) -> float:
+    """Return the learning rate with the highest mean share after one of ``STEPS``."""
+    at = STEPS.index(step)
+    return max(RATES, key=lambda rate: shares_of(runs, shape, rate, task)[:, at].mean())
 
 
 #: What the record says before its runs.
@@ -187,12 +194,9 @@ HEADING = dict(steps=STEPS, seeds=SEEDS)
 def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
     """Train what a record lacks, and yield each run with a line about it."""
     done = {(run["shape"], run["task"], run["rate"]) for run in runs}
-    wanted: list[tuple[Shape, Task, float]] = [
-        (shape, "know", RATE) for shape in (BARE, *FEED_FORWARD, *WIDER, *DEEPER)
-    ]
-    wanted.append((BARE, "move", RATE))
-    wanted += [(ways[-1], "know", LOWER) for ways in (FEED_FORWARD, WIDER)]
-    for shape, task, rate in wanted:
+    tasks: list[tuple[Shape, Task]] = [(BARE, "move")]
+    tasks += [(shape, "know") for shape in (BARE, *FEED_FORWARD, *WIDER, *DEEPER)]
+    for (shape, task), rate in product(tasks, RATES):
         if (shape.name, task, rate) in done:
             continue
         shares = learn(shape, task, rate)
