@@ -55,5 +55,17 @@ def test_a_run_from_a_model_without_a_record_is_named_by_its_own_steps():
     assert ship.record_name(ship.with_first_run(record, {})) == "smoke-61-steps-seed4"
 
 
+def test_in_other_languages_the_steps_of_a_continued_run_are_named():
+    first = dict(
+        preset=preset_of("smoke", init_from=None, max_steps=70),
+        corpus=dict(name="other", languages=["en", "fr"]), steps=70, seed=4,
+    )  # fmt: skip
+    runs = {ship.record_name(first): first}
+    assert list(runs) == ["smoke-en-fr-seed4"]
+    start = "runs/smoke-en-fr-seed4/model"
+    second = first | dict(preset=preset_of("smoke", start, max_steps=30), steps=30)
+    assert ship.record_name(ship.with_first_run(second, runs)) == "smoke-en-fr-100-steps-seed4"
+
+
 def preset_of(name, init_from, **changes):
     return PRESETS[name].with_changes(**changes).to_dict() | dict(init_from=init_from)

@@ -35,15 +35,14 @@ YOU = {"de": "du, ihr or Sie", "fr": "tu or vous"}
 def record_name(record: dict[str, Any]) -> str:
     """Name a run after its preset and seed, and after its languages or steps where they differ.
 
-    The steps are named only with the preset's own text. Those of a run that started from the model
-    of another one include that one's.
+    In other languages, only the steps of a run that continued another one are named. They include
+    that one's.
     """
     preset, corpus = get_preset(record["preset"]["name"]), record["corpus"]
-    changes, steps = [], total_steps(record)
-    if corpus["name"] != preset.corpus:
-        changes = corpus["languages"]
-    elif steps != preset.training.max_steps:
-        changes = [f"{steps}-steps"]
+    other, steps = corpus["name"] != preset.corpus, total_steps(record)
+    changes = list(corpus["languages"]) if other else []
+    if "first_run" in record if other else steps != preset.training.max_steps:
+        changes.append(f"{steps}-steps")
     return "-".join([preset.name, *changes, f"seed{record['seed']}"])
 
 
