@@ -41,7 +41,7 @@ def expected(translator, sentences):
                 ),
             },
         ),
-        ("tatoeba-en-fr", {"Where is the train station?": "Où est la gare ?"}),
+        ("tatoeba-en-fr", {"Where is the train station?": "Où est la gare\u202f?"}),
     ],
 )
 def test_it_is_small_and_translates_offline(name, wanted, monkeypatch):

@@ -7,7 +7,7 @@ from typing import Any
 
 from generated import charts
 from transformer.book.tables import Table, significant
-from transformer.lab.recipe.choices import Effect, recorded_effects
+from transformer.lab.recipe.choices import Effect, final_effects
 from transformer.lab.speed import roofline
 from transformer.lab.speed import scale as sizes
 from transformer.lab.speed.comparison import RECORD, STEP_TIME, Row, speed_table
@@ -25,7 +25,7 @@ _EXPORT = RECORD.with_name("export.json")
 
 def alternatives() -> dict[str, str]:
     """Say in a few words what each choice of chapter 22 changed, by its name."""
-    return {name: describe_effect(effect) for name, effect in recorded_effects().items()}
+    return {name: describe_effect(effect) for name, effect in final_effects().items()}
 
 
 def describe_effect(effect: Effect) -> str:

@@ -200,3 +200,8 @@ def effects(runs: Iterable[Mapping[str, Any]]) -> dict[str, Effect]:
 def recorded_effects(seeds: Collection[int] = SEEDS) -> dict[str, Effect]:
     """Read the effects with some of the seeds from the record that ships with the package."""
     return effects(run for run in read_record(RECORD)["runs"] if run["seed"] in seeds)
+
+
+def final_effects() -> dict[str, Effect]:
+    """Read the effects in the second test of the choices that had one, and in the first of others."""
+    return recorded_effects() | recorded_effects(NEW_SEEDS)
