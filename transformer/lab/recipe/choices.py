@@ -203,5 +203,5 @@ def recorded_effects(seeds: Collection[int] = SEEDS) -> dict[str, Effect]:
 
 
 def final_effects() -> dict[str, Effect]:
-    """Read the effects in the second test of the choices that had one, and in the first of others."""
+    """Read each choice's effect in its second test if it had one, else in the first."""
     return recorded_effects() | recorded_effects(NEW_SEEDS)
