@@ -66,7 +66,7 @@ def test_the_record_holds_every_planned_run():
 
 def test_every_run_is_planned_once():
     cases = [*study.planned()]
-    assert len(cases) == len(set(cases)) == 14 + 2 * 2 * (5 + 3) - 4
+    assert len(cases) == len(set(cases)) == 14 + 4 * 3 * (5 + 3) - 4 * 3
 
 
 def test_the_best_rate_has_the_best_mean():
