@@ -35,7 +35,7 @@ CONTROLLED = ("digits", "phrases")
 #: Networks that are trained with several learning rates, and the rates: by the factor on the
 #: number of steps.
 RIVALS, FACTOR = ("Transformer", "LSTM", "GRU + self-attention"), 4
-RATES = {1: (1e-3, 2e-3, RATE, 1e-2, 2e-2), FACTOR: (2e-3, RATE, 1e-2)}
+RATES = {1: (RATE, 1e-2, 2e-2, 4e-2), FACTOR: (2e-3, RATE, 1e-2, 2e-2)}
 
 #: The encoder of all four tasks; its vocabulary is that of the task.
 CONFIG = TransformerConfig(
