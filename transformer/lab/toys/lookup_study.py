@@ -61,8 +61,9 @@ class Setting:
 SETTINGS = (
     *(Setting(heads, steps) for steps in STEPS[:2] for heads in HEADS),
     *(Setting(heads, STEPS[1], hidden=0) for heads in HEADS),
-    *(Setting(heads, STEPS[1], rate=rate) for heads in (1, 4) for rate in (RATE / 2, 2 * RATE)),
-    *(Setting(heads, STEPS[2]) for heads in (1, 4, 2)),  # does more training help?
+    *(Setting(heads, STEPS[1], rate=rate) for heads in HEADS for rate in (RATE / 2, 2 * RATE)),
+    *(Setting(heads, STEPS[2]) for heads in HEADS),  # does more training help?
+    *(Setting(heads, STEPS[2], rate=RATE / 2) for heads in HEADS),
 )
 
 

@@ -94,7 +94,7 @@ def _label(picture: Drawing, x: Number, y: Number, width: Number) -> None:
         )  # fmt: skip
         if lit:
             picture.arrow(mean.bottom, box.top)
-    picture.text((middle, y + 150), "one of ten digits", "soft", 12)
+    picture.text((middle, y + 150), "which topic?", "soft", 12)
 
 
 def _number(picture: Drawing, x: Number, y: Number, width: Number) -> None:
@@ -102,7 +102,7 @@ def _number(picture: Drawing, x: Number, y: Number, width: Number) -> None:
     last = vectors[-1].bottom
     box = picture.box(x + width - 84, y + 112, 76, 22, "w · y + b", "query", "ground", bold=True)
     picture.arrow(last, (last[0], box.y))
-    picture.text((x + width / 2, y + 150), "tomorrow's flow", "soft", 12)
+    picture.text((x + width / 2, y + 150), "how many seconds?", "soft", 12)
 
 
 def _labels(picture: Drawing, x: Number, y: Number, width: Number) -> None:
