@@ -1,5 +1,7 @@
 """Compare numbers of heads on four look-ups: ten seeds, equal parameters, three training lengths.
 
+Every number of heads is trained with every learning rate, because the best one differs.
+
 All models with the same readout have the same number of parameters, whatever the number of heads.
 A readout with a hidden layer can tell several values apart by their unequal shares in one mean; a
 linear one finds only the value with the largest share.
@@ -9,6 +11,7 @@ Paper: section 3.2.2 (with a single attention head, averaging inhibits this)
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +35,7 @@ BATCH = 32
 SEEDS = tuple(range(1, 11))
 HEADS = (1, 2, 4, 8, 16)
 STEPS = (250, 1000, 4000)
-RATE = 1e-2
+RATES = (0.00125, 0.0025, 0.005, 0.01, 0.02)
 HIDDEN = 128
 
 
@@ -43,14 +46,14 @@ class Setting:
     Args:
         heads: number of attention heads.
         steps: number of training steps, over which the learning rate falls linearly to zero.
-        hidden: units of the readout's hidden layer; 0 for a linear readout.
         rate: learning rate of the first step.
+        hidden: units of the readout's hidden layer; 0 for a linear readout.
     """
 
     heads: int
     steps: int
+    rate: float
     hidden: int = HIDDEN
-    rate: float = RATE
 
     def model(self, seed: int) -> LookupModel:
         """Initialise a model from a seed."""
@@ -59,11 +62,8 @@ class Setting:
 
 
 SETTINGS = (
-    *(Setting(heads, steps) for steps in STEPS[:2] for heads in HEADS),
-    *(Setting(heads, STEPS[1], hidden=0) for heads in HEADS),
-    *(Setting(heads, STEPS[1], rate=rate) for heads in HEADS for rate in (RATE / 2, 2 * RATE)),
-    *(Setting(heads, STEPS[2]) for heads in HEADS),  # does more training help?
-    *(Setting(heads, STEPS[2], rate=RATE / 2) for heads in HEADS),
+    *(Setting(*case) for case in product(HEADS, STEPS, RATES)),
+    *(Setting(heads, STEPS[1], rate, hidden=0) for heads, rate in product(HEADS, RATES)),
 )
 
 
@@ -129,6 +129,15 @@ def found(runs: Iterable[Mapping[str, Any]], setting: Setting) -> Float[np.ndarr
     wanted = asdict(setting)
     (run,) = [run for run in runs if all(run[key] == value for key, value in wanted.items())]
     return np.array(run["right"])
+
+
+def best(
+    runs: Iterable[Mapping[str, Any]], heads: int, steps: int, hidden: int = HIDDEN
+) -> Setting:
+    """Return the setting with the learning rate whose mean share of right answers is highest."""
+    runs = list(runs)
+    tried = [Setting(heads, steps, rate, hidden) for rate in RATES]
+    return max(tried, key=lambda setting: found(runs, setting).mean())
 
 
 #: What the record says before its runs.
