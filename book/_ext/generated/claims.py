@@ -21,6 +21,7 @@ SAYS, KINDS = ("supports", "against", "open"), ("counted", "sampled")
 VERDICTS = {
     "holds": "hold ({})",
     "holds in part": "hold in part ({})",
+    "mixed": "are mixed ({})",
     "does not hold here": "do not hold here ({})",
     "undecided": "are undecided ({})",
     "wrong as printed": "are wrong as printed ({})",
@@ -37,8 +38,11 @@ Claim = Mapping[str, Any]
 
 def verdict(says: Sequence[str]) -> str:
     """Apply the rule to what all pieces of evidence about a claim say, one word for each."""
-    if "supports" in says:
-        return "holds" if {*says} == {"supports"} else "holds in part"
+        if "supports" in says:
+        if "against" in says:
+            return "mixed"
+        return "holds in part" if "open" in says else "holds"
+
     return "does not hold here" if "against" in says else "undecided"
 
 
