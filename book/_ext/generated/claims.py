@@ -38,11 +38,10 @@ Claim = Mapping[str, Any]
 
 def verdict(says: Sequence[str]) -> str:
     """Apply the rule to what all pieces of evidence about a claim say, one word for each."""
-        if "supports" in says:
+    if "supports" in says:
         if "against" in says:
             return "mixed"
         return "holds in part" if "open" in says else "holds"
-
     return "does not hold here" if "against" in says else "undecided"
 
 

@@ -124,9 +124,14 @@ def weight_on_slots(
     return (weights[:, :, 0] @ here.mT).mean(dim=0)
 
 
+def _as_recorded(setting: Setting) -> dict[str, Any]:
+    """Return the fields of a setting as the record has them, with four decimals."""
+    return {key: round(value, 4) for key, value in asdict(setting).items()}
+
+
 def found(runs: Iterable[Mapping[str, Any]], setting: Setting) -> Float[np.ndarray, " seeds"]:
     """Return a setting's recorded shares of right answers, one per seed."""
-    wanted = asdict(setting)
+    wanted = _as_recorded(setting)
     (run,) = [run for run in runs if all(run[key] == value for key, value in wanted.items())]
     return np.array(run["right"])
 
@@ -146,9 +151,9 @@ HEADING = dict(seeds=SEEDS, d_model=D_MODEL, batch=BATCH)
 
 def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
     """Train what a record lacks, and yield each run with a line about it."""
-    done = [{key: run[key] for key in asdict(SETTINGS[0])} for run in runs]
+    done = [{key: round(run[key], 4) for key in asdict(SETTINGS[0])} for run in runs]
     for setting in SETTINGS:
-        if asdict(setting) in done:
+        if _as_recorded(setting) in done:
             continue
         models = learn(setting)
         right = [lookup_accuracy(model) for model in models]
