@@ -73,7 +73,7 @@ def record_warm_up(path: Path) -> None:
             runs += _train(norm, peak, WARMUPS, STEPS)
             recording.save(f"{norm}-norm, {peak}")
     if "longer" not in recording.content:
-        recording.content["longer"] = _train("post", max(PEAKS), (0,), LONGER)
+        recording.content["longer"] = _train("post", max(PEAKS), WARMUPS, LONGER)
         recording.save("longer")
 
 

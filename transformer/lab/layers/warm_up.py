@@ -33,7 +33,7 @@ PEAKS = (4e-3, 1e-3)  # learning rates after the warm-up, in the order of the re
 WARMUPS = (0, 100)  # steps; 100 = 2 / (1 - beta2), the rule of Ma and Yarats
 SEEDS = (1, 2, 3, 4, 5)
 STEPS = 500
-LONGER = 1500  # steps of post-norm at the high rate without a warm-up
+LONGER = 1500  # steps of post-norm at the high rate, with and without a warm-up
 WINDOW = 25  # steps; the record keeps the mean loss of each window
 BATCH = 16
 
