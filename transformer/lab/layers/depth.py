@@ -162,10 +162,10 @@ def recognised(x: Float[Tensor, "1 T d_model"], inputs: Float[Tensor, "1 T d_mod
     return float((found == torch.arange(len(found))).float().mean())
 
 
-def gradients(
+def matrix_gradients(
     layers: Sequence[EncoderLayer], x: Float[Tensor, "1 T d_model"], start: Start, kind: Kind
-) -> list[float]:
-    """Measure the gradient of the loss of naming each token from the output, in each layer.
+) -> list[dict[str, float]]:
+    """Measure the gradient of the loss of naming each token from the output, matrix by matrix.
 
     The loss is the cross-entropy over the vocabulary, with the embedding matrix as the output
     projection. With pre-norm, the final norm comes before it.
@@ -177,15 +177,26 @@ def gradients(
         kind: what is around each sub-layer.
 
     Returns:
-        Per layer the norm of the gradient with respect to all its weight matrices.
+        Per layer the norms of the gradients with respect to its weight matrices, by name.
     """
     if kind.norm == "pre":
         x = F.layer_norm(x, x.shape[-1:], eps=1e-6)
     loss = F.cross_entropy(x[0] @ start.table.T, start.ids[0])
-    weights = [[part for part in layer.parameters() if part.ndim == 2] for layer in layers]
-    flat = [part for parts in weights for part in parts]
+    weights = [
+        {name: part for name, part in layer.named_parameters() if part.ndim == 2}
+        for layer in layers
+    ]
+    flat = [part for parts in weights for part in parts.values()]
     slopes = iter(torch.autograd.grad(loss, flat, retain_graph=True))
-    return [torch.stack([next(slopes).norm() for _ in parts]).norm().item() for parts in weights]
+    return [{name: next(slopes).norm().item() for name in parts} for parts in weights]
+
+
+def gradients(
+    layers: Sequence[EncoderLayer], x: Float[Tensor, "1 T d_model"], start: Start, kind: Kind
+) -> list[float]:
+    """Return the norms of :func:`matrix_gradients` over all matrices of each layer."""
+    found = matrix_gradients(layers, x, start, kind)
+    return [float(np.linalg.norm([*parts.values()])) for parts in found]
 
 
 class Probe(NamedTuple):
