@@ -60,8 +60,8 @@ BARE = Shape()
 FEED_FORWARD = tuple(Shape(d_ff=units) for units in (8, 16, 32, 64, 128))
 # Attention alone, about as large as with 32, 64 and 128 hidden units.
 WIDER = tuple(Shape(d_model=size) for size in (22, 26, 34))
-# Attention alone, about as large as with 32 and 64 hidden units.
-DEEPER = tuple(Shape(layers=count) for count in (2, 3))
+# Attention alone; 2, 3 and 5 layers are about as large as 32, 64 and 128 hidden units.
+DEEPER = tuple(Shape(layers=count) for count in (2, 3, 4, 5))
 
 
 class Silence(PositionwiseFeedForward):
