@@ -203,7 +203,7 @@ def _multi30k() -> list[Preset]:
         name="multi30k-convolutional",
         model=ConvolutionalConfig(10_000, d_model=128, num_layers=5, dropout=0.3, max_length=256),
     ).with_changes(**own_rate)
-    # A third of the tokens, and a peak learning rate of 2.9e-3: about an hour on one CPU core.
+    # Three eighths of the tokens, and a peak learning rate of 2.9e-3: an hour on one CPU core.
     short = dict(max_steps=6000, accumulate=1, warmup_steps=1500, learning_rate_factor=1.25)
     # The size of a well-known series of tutorials, which translate German to English.
     small = TransformerConfig(10_000, d_model=256, d_ff=512, num_heads=8, num_layers=3)

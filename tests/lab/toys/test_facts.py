@@ -68,9 +68,10 @@ def test_the_record_has_every_run_and_its_controls_are_of_equal_size():
     fed = {shape.d_ff: parameters(shape) for shape in FEED_FORWARD}
     for units, shape in [
         *zip((32, 64, 128), WIDER, strict=True),
-        *zip((32, 64, 128), (DEEPER[0], DEEPER[1], DEEPER[3]), strict=True),
+        *zip((32, 64), DEEPER[:2], strict=True),
     ]:
-        assert parameters(shape) == pytest.approx(fed[units], rel=0.07)
+        assert parameters(shape) == pytest.approx(fed[units], rel=0.05)
+    assert 1 < parameters(DEEPER[-1]) / fed[128] < 1.07  # no number of layers is as near
 
 
 def test_the_best_rate_is_of_one_step_and_one_task():

@@ -35,6 +35,7 @@ BATCH = 32
 SEEDS = tuple(range(1, 11))
 HEADS = (1, 2, 4, 8, 16)
 STEPS = (250, 1000, 4000)
+LONGER = 16_000  # steps of one head: does it learn all four look-ups?
 RATES = (0.00125, 0.0025, 0.005, 0.01, 0.02)
 HIDDEN = 128
 
@@ -64,6 +65,7 @@ class Setting:
 SETTINGS = (
     *(Setting(*case) for case in product(HEADS, STEPS, RATES)),
     *(Setting(heads, STEPS[1], rate, hidden=0) for heads, rate in product(HEADS, RATES)),
+    *(Setting(1, LONGER, rate) for rate in RATES),
 )
 
 
@@ -124,14 +126,9 @@ def weight_on_slots(
     return (weights[:, :, 0] @ here.mT).mean(dim=0)
 
 
-def _as_recorded(setting: Setting) -> dict[str, Any]:
-    """Return the fields of a setting as the record has them, with four decimals."""
-    return {key: round(value, 4) for key, value in asdict(setting).items()}
-
-
 def found(runs: Iterable[Mapping[str, Any]], setting: Setting) -> Float[np.ndarray, " seeds"]:
     """Return a setting's recorded shares of right answers, one per seed."""
-    wanted = _as_recorded(setting)
+    wanted = asdict(setting)
     (run,) = [run for run in runs if all(run[key] == value for key, value in wanted.items())]
     return np.array(run["right"])
 
@@ -151,9 +148,9 @@ HEADING = dict(seeds=SEEDS, d_model=D_MODEL, batch=BATCH)
 
 def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
     """Train what a record lacks, and yield each run with a line about it."""
-    done = [{key: round(run[key], 4) for key in asdict(SETTINGS[0])} for run in runs]
+    done = [{key: run[key] for key in asdict(SETTINGS[0])} for run in runs]
     for setting in SETTINGS:
-        if _as_recorded(setting) in done:
+        if asdict(setting) in done:
             continue
         models = learn(setting)
         right = [lookup_accuracy(model) for model in models]
