@@ -1,11 +1,14 @@
 """The starts differ in factor and size only; the record is whole, and a part comes out again."""
 
+from itertools import product
+
 import numpy as np
 import torch
 
 from transformer.lab.toys.embedding_scale import (
     BLOCK,
     D_MODEL,
+    RATES,
     RECORD,
     SEEDS,
     STARTS,
@@ -39,9 +42,8 @@ def test_sorting_does_not_depend_on_the_order_of_the_source():
 
 def test_the_record_has_every_run_and_begins_as_it_does_here():
     runs = read_record(RECORD)["runs"]
-    for task in TASKS:
-        for start in STARTS:
-            losses = losses_of(runs, start.name, task)
-            assert losses.shape == (len(SEEDS), STEPS // BLOCK) and (losses > 0).all()
+    for task, start, rate in product(TASKS, STARTS, RATES):
+        losses = losses_of(runs, start.name, task, rate)
+        assert losses.shape == (len(SEEDS), STEPS // BLOCK) and (losses > 0).all()
     again = learn(STARTS[0], "sort", seeds=(1,), steps=BLOCK)
-    assert np.allclose(again[0, 0], losses_of(runs, "paper", "sort")[0, 0], atol=0.02)
+    assert np.allclose(again[0, 0], losses_of(runs, "paper", "sort", 1.0)[0, 0], atol=0.02)

@@ -2,7 +2,7 @@
 
     python -m transformer.lab.long.record half_precision      chapter 23, two minutes on one core
     python -m transformer.lab.long.record long_steps          chapter 23, one minute
-    python -m transformer.lab.long.record hops                chapter 24, eight minutes
+    python -m transformer.lab.long.record hops                chapter 24, twenty minutes
     python -m transformer.lab.long.record segments            chapter 24, one minute
     python -m transformer.lab.long.record truncation          chapter 24, two minutes
 

@@ -31,10 +31,11 @@ TASKS = {
     "sort": ToyTask(np.sort, shortest=5, longest=5),
 }
 D_MODEL = 64  # so that the factor is 8
-STEPS = 300
+STEPS = 900
 BLOCK = 50  # steps over which the loss is averaged
 BATCH = 24
 WARMUP = 100
+RATES = (0.3, 1.0, 3.0)  # factors of the learning rate of Eq. (3)
 SEEDS = tuple(range(1, 11))
 
 
@@ -108,10 +109,11 @@ def learn(
 
 
 def losses_of(
-    runs: Iterable[Mapping[str, Any]], start: str, task: str
+    runs: Iterable[Mapping[str, Any]], start: str, task: str, rate: float
 ) -> Float[np.ndarray, "seeds blocks"]:
-    """Return the recorded losses of a start, by its name, on a task."""
-    (found,) = [run["losses"] for run in runs if (run["start"], run["task"]) == (start, task)]
+    """Return the recorded losses of a start, by its name, on a task at a learning rate."""
+    wanted = (start, task, rate)
+    (found,) = [run["losses"] for run in runs if (run["start"], run["task"], run["rate"]) == wanted]
     return np.array(found)
 
 
@@ -121,9 +123,9 @@ HEADING = dict(steps=STEPS, block=BLOCK, seeds=SEEDS)
 
 def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
     """Train the runs that a record lacks, and yield each with a line about it."""
-    done = {(run["start"], run["task"]) for run in runs}
-    for task, start in product(TASKS, STARTS):
-        if (start.name, task) not in done:
-            losses = learn(start, task)
-            run = dict(start=start.name, task=task, losses=losses.tolist())
-            yield run, f"{start.name}, {task}: {losses[:, -4:].mean():.2f}"
+    done = {(run["start"], run["task"], run["rate"]) for run in runs}
+    for rate, task, start in product(RATES, TASKS, STARTS):
+        if (start.name, task, rate) not in done:
+            losses = learn(start, task, rate)
+            run = dict(start=start.name, task=task, rate=rate, losses=losses.tolist())
+            yield run, f"{start.name}, {task}, {rate:g}: {losses[:, -2:].mean():.2f}"

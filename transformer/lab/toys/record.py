@@ -3,9 +3,9 @@
     python -m transformer.lab.toys.record bottleneck          chapter 1, forty minutes on one core
     python -m transformer.lab.toys.record lookup_study        chapter 5, fifteen minutes
     python -m transformer.lab.toys.record unmasked            chapter 6, six minutes
-    python -m transformer.lab.toys.record left_neighbour      chapter 7, ten minutes
+    python -m transformer.lab.toys.record left_neighbour      chapter 7, fifteen minutes
     python -m transformer.lab.toys.record facts               chapter 8, fifteen minutes
-    python -m transformer.lab.toys.record embedding_scale     chapter 10, five minutes
+    python -m transformer.lab.toys.record embedding_scale     chapter 10, fifteen minutes
     python -m transformer.lab.toys.record planted             chapter 11, seven minutes
 
 Ctrl-C stops it, and the same command continues.
