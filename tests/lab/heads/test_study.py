@@ -22,6 +22,7 @@ from transformer.lab.heads.study import (
     bleu_without,
     head_groups,
     loss_without,
+    mixed_groups,
     recorded_study,
     study_text,
 )
@@ -67,6 +68,26 @@ def test_losses_are_measured_once(translator, text):
     whole = replace(text, groups=[0] * len(text.groups))
     more, low, high = loss_without(model, whole, groups, EDITS)[1]["encoder 1.1"]["silent"]
     assert low == high == pytest.approx(more)
+
+
+def test_mixed_groups_have_the_size_of_a_layer_and_heads_of_all_layers():
+    config = TransformerConfig(9, d_model=8, d_ff=8, num_heads=4, num_layers=3)
+    groups = mixed_groups(Transformer(config), draws=5)
+    assert len(groups) == 15 and groups == mixed_groups(Transformer(config), draws=5)
+    for name, heads in groups.items():
+        assert {head.kind for head in heads} == {name.split()[0]} and len(set(heads)) == 4
+        counts = np.bincount([head.layer for head in heads], minlength=3)
+        assert sorted(counts) == [1, 1, 2]
+    assert len({tuple(heads) for heads in groups.values()}) == 15
+    assert not mixed_groups(Transformer(replace(config, num_layers=1)))
+
+
+def test_the_record_has_the_mixed_groups_of_the_shipped_model():
+    record = recorded_study()
+    model = Translator.from_pretrained("tatoeba-en-de").model
+    assert list(record["mixed"]) == list(mixed_groups(model))
+    for more, low, high in (found["silent"] for found in record["mixed"].values()):
+        assert low <= more <= high
 
 
 def test_groups_share_a_sentence_and_follow_the_batches(translator, corpus):

@@ -8,6 +8,7 @@ Paper: section 4 and Figures 3 to 5
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,26 @@ def head_groups(model: Transformer) -> dict[str, list[Head]]:
     groups = {str(head): [head] for head in heads}
     for head in heads:
         groups.setdefault(f"{head.kind} layer {head.layer + 1}", []).append(head)
+    return groups
+
+
+def mixed_groups(model: Transformer, draws: int = 10, seed: int = 0) -> dict[str, list[Head]]:
+    """Draw groups as large as a layer, with heads of one kind from different layers, by name.
+
+    Each layer gives equally many heads to a group, or one more or less. A model with one layer has
+    no such groups.
+    """
+    random, groups = Random(seed), {}
+    for kind in KINDS:
+        layers: dict[int, list[Head]] = {}
+        for head in heads_of(model.config):
+            if head.kind == kind:
+                layers.setdefault(head.layer, []).append(head)
+        for draw in range(draws if len(layers) > 1 else 0):
+            order = [random.sample(heads, len(heads)) for heads in layers.values()]
+            random.shuffle(order)
+            chosen = [order[i % len(order)][i // len(order)] for i in range(len(order[0]))]
+            groups[f"{kind} mixed {draw + 1}"] = sorted(chosen)
     return groups
 
 
