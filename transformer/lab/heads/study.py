@@ -7,6 +7,7 @@ Paper: section 4 and Figures 3 to 5
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -161,22 +162,23 @@ def head_groups(model: Transformer) -> dict[str, list[Head]]:
 
 
 def mixed_groups(model: Transformer, draws: int = 10, seed: int = 0) -> dict[str, list[Head]]:
-    """Draw groups as large as a layer, with heads of one kind from different layers, by name.
+    """Draw groups as large as a layer, with heads of one kind from all layers, by name.
 
     Each layer gives equally many heads to a group, or one more or less. A model with one layer has
-    no such groups.
+    no such groups. The draws are without replacement, from a list of all such groups, so the model
+    has to be small.
     """
     random, groups = Random(seed), {}
     for kind in KINDS:
-        layers: dict[int, list[Head]] = {}
-        for head in heads_of(model.config):
-            if head.kind == kind:
-                layers.setdefault(head.layer, []).append(head)
-        for draw in range(draws if len(layers) > 1 else 0):
-            order = [random.sample(heads, len(heads)) for heads in layers.values()]
-            random.shuffle(order)
-            chosen = [order[i % len(order)][i // len(order)] for i in range(len(order[0]))]
-            groups[f"{kind} mixed {draw + 1}"] = sorted(chosen)
+        heads = [head for head in heads_of(model.config) if head.kind == kind]
+        layers = {head.layer for head in heads}
+        spread = []
+        for group in combinations(heads, model.config.num_heads):
+            counts = [sum(head.layer == layer for head in group) for layer in layers]
+            if len(layers) > 1 and max(counts) - min(counts) <= 1:
+                spread.append(list(group))
+        for number, drawn in enumerate(random.sample(spread, min(draws, len(spread))), 1):
+            groups[f"{kind} mixed {number}"] = drawn
     return groups
 
 
