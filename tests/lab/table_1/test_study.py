@@ -34,6 +34,36 @@ def test_layers_are_timed_over_the_grid():
     np.testing.assert_allclose(seconds["long"].min(0), 3 * expected, rtol=0.5)
 
 
+class Counts(nn.Module):
+    """Counts sequences, and the gradients that reach its input."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.sequences, self.gradients = set(), 0
+
+    def forward(self, x):
+        self.sequences.add(len(x))
+        if torch.is_grad_enabled():
+            x.register_hook(self.count)
+        end = time.process_time() + 0.002
+        while time.process_time() < end:
+            pass
+        return 1 * x
+
+    def count(self, gradient):
+        self.gradients += 1
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_batch_is_timed_with_or_without_its_backward_pass(backward):
+    made = []
+    makes = {"one": lambda d: made.append(Counts(d)) or made[-1]}
+    seconds = time_layers(makes, (3,), (2,), repeats=2, batch=5, backward=backward)
+    assert seconds["one"].shape == (2, 1, 1)
+    assert all(layer.sequences == {5} for layer in made)
+    assert all((layer.gradients > 0) == backward for layer in made)
+
+
 class TakesTurns(nn.Module):
     """Takes a thousandth of a second on each of its threads, one after the other."""
 

@@ -1,7 +1,7 @@
 """Measure time and memory of the layers of Table 1 over length and size, and write the record.
 
     python -m transformer.lab.table_1.record             some minutes on one core
-    python -m transformer.lab.table_1.record --short     sentences of 8 to 64 tokens, half a minute
+    python -m transformer.lab.table_1.record --short     sentences of 8 to 64 tokens, two minutes
     python -m transformer.lab.table_1.record --threads   one thread and two, half a minute
 
 Time is this process's CPU time on one thread. Other programs on the machine make it a little
@@ -21,6 +21,7 @@ from transformer.lab.table_1.study import (
     RECORD,
     REPEATS,
     SHORT_LENGTHS,
+    SHORT_PASSES,
     SHORT_RECORD,
     SHORT_REPEATS,
     SHORT_SIZES,
@@ -70,15 +71,22 @@ def record_grid(recording: Recording, short: bool) -> None:
         grown = [SHORTEST * 2**power for power in range(20) if SHORTEST * 2**power <= longest]
         memory[name] = dict(lengths=grown) | measure_memory(make, grown, MEMORY_SIZE)
         recording.say(f"memory, {name}")
-    grids = []
+    passes = dict(seconds=(1, False)) | (SHORT_PASSES if short else {})
+    grids: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in passes}
     for repeat in range(SHORT_REPEATS if short else REPEATS):
-        grids.append(time_layers(timed, lengths, sizes, repeats=1))
+        for name, (batch, backward) in passes.items():
+            some = sizes if batch == 1 else sizes[-1:]
+            grids[name].append(time_layers(timed, lengths, some, 1, batch, backward))
         recording.say(f"time, repeat {repeat}")
-    seconds = {name: np.concatenate([grid[name] for grid in grids]) for name in timed}
+    seconds, *others = (
+        plain({name: np.concatenate([grid[name] for grid in found]) for name in timed})
+        for found in grids.values()
+    )
     recording.content |= dict(
         lengths=list(lengths),
         sizes=list(sizes),
-        seconds=plain(seconds),
+        seconds=seconds,
+        passes=dict(zip(SHORT_PASSES, others, strict=short)),
         memory_size=MEMORY_SIZE,
         memory=memory,
     )

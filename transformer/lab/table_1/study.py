@@ -31,6 +31,11 @@ SHORT_RECORD = RECORD.with_name("short.json")
 SHORT_LENGTHS = (8, 12, 16, 20, 25, 32, 48, 64)
 SHORT_SIZES = (64, 256, 512)
 SHORT_REPEATS = 15
+# Besides a forward pass of one sentence: number of sentences, and whether with a backward pass.
+SHORT_PASSES = {
+    "32 sentences, forward": (32, False),
+    "32 sentences, forward and backward": (32, True),
+}
 SHORT_TIMED = ("self-attention", "self-attention, fused", "recurrent", "GRU", "LSTM")
 
 # One thread and two, at the paper's size.
@@ -67,14 +72,26 @@ _LONG_ENOUGH = 0.004
 
 
 def call_seconds(
-    layer: nn.Module, x: Tensor, clock: Callable[[], float] = time.process_time
+    layer: nn.Module,
+    x: Tensor,
+    clock: Callable[[], float] = time.process_time,
+    backward: bool = False,
 ) -> float:
-    """Time a forward pass, by default in CPU seconds, which other programs hardly affect."""
-    with torch.no_grad():
-        layer(x)
+    """Time a pass, by default in CPU seconds, which other programs hardly affect.
+
+    With ``backward``, it is a forward and a backward pass, else a forward pass.
+    """
+
+    def call() -> None:
+        y = layer(x)
+        if backward:
+            y.sum().backward()
+
+    with torch.set_grad_enabled(backward):
+        call()
         calls, started = 0, clock()
         while True:
-            layer(x)
+            call()
             calls += 1
             passed = clock() - started
             if passed >= _LONG_ENOUGH:
@@ -82,11 +99,17 @@ def call_seconds(
 
 
 def time_layers(
-    makes: dict[str, Make], lengths: Sequence[int], sizes: Sequence[int], repeats: int = REPEATS
+    makes: dict[str, Make],
+    lengths: Sequence[int],
+    sizes: Sequence[int],
+    repeats: int = REPEATS,
+    batch: int = 1,
+    backward: bool = False,
 ) -> dict[str, np.ndarray]:
-    """Time the forward pass of layers for one sequence, over a grid of lengths and sizes.
+    """Time the forward pass of layers for a batch, over a grid of lengths and sizes.
 
-    The layers alternate within each repeat, so a busy spell of the machine affects all of them.
+    With ``backward``, the pass includes the gradients of the input and of the parameters. The
+    layers alternate within each repeat, so a busy spell of the machine affects all of them.
 
     Returns:
         CPU seconds for each name, (repeats, sizes, lengths).
@@ -96,9 +119,10 @@ def time_layers(
         for row, d_model in enumerate(sizes):
             layers = {name: make(d_model) for name, make in makes.items()}
             for column, length in enumerate(lengths):
-                x = torch.randn(1, length, d_model)
+                x = torch.randn(batch, length, d_model, requires_grad=backward)
                 for name, layer in layers.items():
-                    seconds[name][repeat, row, column] = call_seconds(layer, x)
+                    found = call_seconds(layer, x, backward=backward)
+                    seconds[name][repeat, row, column] = found
     return seconds
 
 
