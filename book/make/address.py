@@ -140,8 +140,9 @@ PASSAGES = (
     ),
     Passage(
         IN_COLAB,
-        "upload its notebook, and beside it the wheel\nthat `pip wheel --no-deps .` builds in the "
-        "folder of the repository",
+        "choose *File, Upload notebook* on\n[colab.research.google.com]"
+        "(https://colab.research.google.com). Then build the wheel with `pip wheel --no-deps .`\n"
+        "in the folder of the repository, and drag it into Colab's *Files* pane",
         "press the rocket at the top of its page",
     ),
     Passage(

@@ -1,4 +1,4 @@
-"""The glossary: sorted, and each entry names the paper, the code and a chapter."""
+"""The glossary: sorted, and each entry names the code and a chapter."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ ENTRIES = {
     for term, definition in re.findall(r"^(\S.*)\n((?:  .*\n)+)", BODY, re.M)
 }
 PARTS = re.compile(
-    r"(?P<text>.{20,}?) \*Paper\*: (?P<paper>.+?)\. \*Code\*: (?P<code>.+?)\. "
+    r"(?P<text>.{20,}?)(?: \*Paper\*: .+?\.)? \*Code\*: (?P<code>.+?)\. "
     r"\[Chapter (?P<number>\d+)\]\(\.\./notebooks/(?P<file>\w+)\.ipynb(?:#[^)]+)?\)\."
 )
 

@@ -16,7 +16,7 @@ from transformer.lab.speed.throughput import MEASUREMENTS
 from transformer.lab.table_2.recorded import recorded_runs
 from transformer.lab.table_3.claims import paired_interval
 from transformer.recipes.cards import CARDS, SUSTAINED
-from transformer.recipes.estimate import duration, hardware_flops, size
+from transformer.recipes.estimate import duration, size
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record
 
@@ -76,7 +76,7 @@ def scale() -> dict[str, str]:
     head = ["", *(f"{_number(int(pairs))} pairs" for pairs in record["pairs"])]
     return {
         "runs": Table(
-            ["Run", "Target tokens", "Operations", "One A100", "One H100", "Eight H100"], runs
+            ["Run", "Target tokens", "Operations", "One A100", "One H100", "Eight H100s"], runs
         ).markdown(),
         "text": Table(
             ["Pairs", "Text", "Token cache", "Prepared once", "Plan", "Start"], text
@@ -91,7 +91,6 @@ def scale() -> dict[str, str]:
         + ", ".join(f"{rate / 1e12:.0f} TFLOP/s on an {gpu}" for gpu, rate in _PEAKS)
         + ")",
         "sentence": str(sizes.SENTENCE),
-        "paper-share": f"{sizes.planned_runs()[0].flops / hardware_flops(12):.0%}",
     } | _roofline()
 
 
@@ -103,20 +102,11 @@ def _roofline() -> dict[str, str]:
     """Estimate the time of training steps on a card from the counts of the record."""
     record = read_record(roofline.RECORD)
     card, best = CARDS[record["card"]], roofline.BEST_PRODUCTS
-    rows, shares, masks, padding = [], {}, [], ""
+    rows, shares = [], {}
     for name, counts in record["presets"].items():
         for variant, found in counts.items():
             count = roofline.StepCount(**found)
             seconds, share = count.seconds(card), count.utilisation(card)
-            if variant == roofline.UNMASKED:
-                masked = roofline.StepCount(**counts["compile=false"])
-                masks.append(
-                    f"{masked.kernels - count.kernels:.0f} of {masked.kernels:,.0f} kernels and "
-                    f"{size(masked.other_bytes - count.other_bytes)} of {size(masked.other_bytes)} "
-                    f"with `{name}`"
-                )
-                padding = f"{record['padding'][name]:.1%}"
-                continue
             shares[name, variant] = share * card.flops / best
             rows.append(
                 [
@@ -131,7 +121,7 @@ def _roofline() -> dict[str, str]:
                 ]
             )
     head = ["Step", "Kernels", "Products", "Other kernels move", "Memory", "Time"]
-    head += [f"Of {rate / 1e12:.0f} TFLOP/s" for rate in (card.flops, best)]
+    head += ["Share of the data sheet's rate", "Share of the best we assume"]
     aims = []
     for name, aim in roofline.AIMS.items():
         found = [
@@ -144,8 +134,6 @@ def _roofline() -> dict[str, str]:
     return {
         "roofline": Table(head, rows).markdown(),
         "roofline-aim": " and ".join(aims),
-        "roofline-masks": " and ".join(masks),
-        "roofline-padding": padding,
         "roofline-card": f"{card.title}, whose matrix products run at {products:.0%} of the "
         f"{card.flops / 1e12:.0f} TFLOP/s in its data sheet, and whose other kernels move data "
         f"at {copies:.0%} of {card.bandwidth / 1e12:.2f} TB/s",
@@ -153,7 +141,6 @@ def _roofline() -> dict[str, str]:
         if record["kernels_ran"]
         else "a stand-in for CUDA that runs no kernel",
         "roofline-best": f"{best / 1e12:.0f} TFLOP/s",
-        "roofline-base": f"{shares['wmt14-base', 'compiled'] * best / card.flops:.0%}",
     }
 
 
@@ -229,16 +216,15 @@ def speed(measurements: Path = MEASUREMENTS) -> dict[str, str]:
         "translation": _ratios(
             record["tables"],
             {
-                "Greedy, 64 at a time": "translate-64-1-1",
-                "Beam 4, 64 at a time": "translate-64-4-1",
-                "Greedy, one at a time": "translate-1-1-1",
-                "Beam 4, one at a time": "translate-1-4-1",
+                "Greedy, 64 at a time": "translate-64-1",
+                "Beam 4, 64 at a time": "translate-64-4",
+                "Greedy, one at a time": "translate-1-1",
+                "Beam 4, one at a time": "translate-1-4",
             },
             "Speed of translation with one thread",
         ),
         "machine": _machine(record),
         "export": _export(export).markdown(),
-        "two-threads": _two_threads(record["tables"]),
         # The record has the command's former name.
         "step": f"{step_table(parts).markdown()}\n"
         + _machine(steps | dict(command="python -m transformer.lab.speed.record_step_time")),
@@ -286,19 +272,6 @@ def _ratios(tables: Mapping[str, Any], names: Mapping[str, str], alt: str) -> st
         for heading, name in names.items()
     }
     return charts.chart(parts, _RATIO, alt, reference=1, log=True)
-
-
-def _two_threads(tables: Mapping[str, Any]) -> str:
-    """Say by which factors a second thread changed the speeds of translation."""
-    factors: dict[str, list[str]] = {}
-    for name in ("translate-64-1", "translate-64-4", "translate-1-1", "translate-1-4"):
-        one, two = (
-            {row["name"]: row["median"] for row in tables[f"{name}-{threads}"]["rows"]}
-            for threads in (1, 2)
-        )
-        for program, speed in one.items():
-            factors.setdefault(program, []).append(f"{two[program] / speed:.2f}")
-    return "; ".join(f"{program}: {', '.join(found)}" for program, found in factors.items())
 
 
 def step_table(steps: Mapping[str, StepTime]) -> Table:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from generated import charts
-from transformer.book.tables import Table, significant
+from transformer.book.tables import Table
 from transformer.data.corpora import load_corpus
 from transformer.data.corpora.catalogue import corpus_catalogue
 from transformer.lab.recording import stored_texts
@@ -18,7 +18,7 @@ from transformer.lab.table_2.summary import Group, metric_title
 from transformer.model.config import TransformerConfig
 from transformer.published import REPOSITORY
 from transformer.recipes.architectures import architecture, build_model
-from transformer.recipes.estimate import hardware_flops, training_flops
+from transformer.recipes.estimate import training_flops
 from transformer.recipes.presets import PRESETS, Preset
 from transformer.recipes.record import read_record
 
@@ -33,6 +33,7 @@ _FAMILIES = {
 _ABOUT = ["system", "from", "parameters", "trained on"]
 _SENTENCE = 25  # tokens on either side, for an estimate of the operations
 _ENOUGH_SEEDS = 3
+_NOTHING_TO_COMPARE = "We know of no published score on these sentences in one of these metrics.\n"
 
 
 def texts(
@@ -123,7 +124,7 @@ def _signed(number: float, digits: int) -> str:
 
 
 def _beside_published(groups: list[Group]) -> str:
-    """Chart our scores and the published ones that were counted in the same way."""
+    """Chart our scores and the published ones that were computed in the same way."""
     parts: dict[str, list[charts.Row]] = {}
     for score in summary.fitting_published(groups):
         where = score.test_set, score.metric
@@ -137,7 +138,7 @@ def _beside_published(groups: list[Group]) -> str:
                     rows.append(charts.Row(group.name, ours.mean, *ends, colour="vermilion"))
         rows.append(charts.Row(score.system, score.score, hollow=True))
     if not parts:
-        return "No published score was counted in the same way as one of ours.\n"
+        return "No published score was computed in the same way as one of ours.\n"
     ordered = {title: sorted(parts[title], key=lambda row: row.value) for title in sorted(parts)}
     chart = charts.chart(ordered, "BLEU", "Scores of this book's runs beside published scores")
     theirs = PRESETS["multi30k-tiny"].training  # by the protocol of the published Transformer
@@ -166,7 +167,7 @@ def _section(corpus: str, groups: list[Group]) -> str:
             _scores(m, groups)
             for m in sorted(metrics, key=lambda m: (m not in published.METRICS, m))
         ),
-        _verdicts(groups),
+        *([] if summary.fitting_published(groups) else [_NOTHING_TO_COMPARE]),
         _recipes(groups),
         _runs(runs),
         *(_all_scores(name, record) for name, record in runs),
@@ -191,19 +192,6 @@ def _scores(metric: str, groups: list[Group]) -> str:
     meaning = f" {published.METRICS[metric].meaning}" if metric in published.METRICS else ""
     table = Table([*_ABOUT, *sets], [*rows, *_by_system(others, sets)])
     return f"**{metric_title(metric)}.**{meaning}\n\n{table.markdown()}"
-
-
-def _verdicts(groups: list[Group]) -> str:
-    """Compare our runs with published models of the same kind."""
-    found = [
-        f"{score.test_set}, {metric_title(score.metric)}. {verdicts.versus_published(group, score)}"
-        for group in groups
-        for score in summary.fitting_published([group])
-        if score.architecture == group.architecture
-    ]
-    if not found:
-        return "We know of no published score on these sentences in one of these metrics.\n"
-    return "**What the tables say**\n\n" + "\n".join(f"- {line}" for line in found) + "\n"
 
 
 def _recipes(groups: list[Group]) -> str:
@@ -375,7 +363,7 @@ def _lost(conversions: Iterable[published.Conversion]) -> str:
 def _own_checkpoint(conversions: Iterable[published.Conversion]) -> str:
     """Return both scores of the checkpoint that the paper's authors published."""
     [row] = (row for row in conversions if row.key == "vaswani2018tensor2tensor")
-    return f"{_figure(row.tokenised)} against {_figure(row.sacrebleu)}"
+    return f"{_figure(row.tokenised)} by their script, {_figure(row.sacrebleu)} in sacreBLEU"
 
 
 def _not_run(groups: Iterable[Group], presets: Mapping[str, Preset]) -> str:
@@ -397,21 +385,20 @@ def _not_run(groups: Iterable[Group], presets: Mapping[str, Preset]) -> str:
         if name not in recorded and name != "smoke"  # every test runs that one
     ]
     head = ["preset", "corpus (from)", "architecture", "parameters", "weights and Adam"]
-    head += ["steps × tokens", "operations", "hours of a P100"]
+    head += ["steps × tokens", "operations"]
     text = Table(head, rows).markdown() if rows else "Every preset has a record.\n"
     few = [f"`{name}` ({count})" for name, count in seeds.items() if count < _ENOUGH_SEEDS]
     return text + (f"\nRecorded with fewer than three seeds: {', '.join(few)}.\n" if few else "")
 
 
 def _needs(preset: Preset) -> tuple[str, ...]:
-    """Compute parameters, memory, steps, operations and hours of a preset from its settings."""
+    """Compute parameters, memory, steps and operations of a preset from its settings."""
     training = preset.training
     with torch.device("meta"):  # shapes without memory
         count = sum(weights.numel() for weights in build_model(preset.model).parameters())
     tokens = training.batch_tokens * training.accumulate
     size = f"{count:,}", f"{16 * count / 1e9:.2f} GB", f"{training.max_steps:,} × {tokens:,}"
     if not isinstance(preset.model, TransformerConfig):
-        return *size, "not counted", ""
+        return *size, "not counted"
     sentences = training.max_steps * tokens / _SENTENCE
-    work = training_flops(preset.model, _SENTENCE, _SENTENCE) * sentences
-    return *size, f"{work:.1e}", significant(work / hardware_flops(1, devices=1))
+    return *size, f"{training_flops(preset.model, _SENTENCE, _SENTENCE) * sentences:.1e}"

@@ -145,11 +145,16 @@ def test_long_outputs_have_the_length_that_is_timed():
     assert PARTS["length"].tasks()["64 tokens"]() == 64 * 16
 
 
-def test_the_papers_runs_on_paper():
-    base, big, *_ = scale.planned_runs()
-    assert base.target_tokens == 100_000 * 25_000 and big.target_tokens == 300_000 * 25_000
-    assert 0.2 < base.flops / 3.3e18 < 0.4  # of what the hardware could have computed (Table 2)
-    assert base.seconds("H100") == pytest.approx(base.flops / 0.35 / 989e12)
+def test_larger_runs_on_paper():
+    big, large = scale.planned_runs()
+    assert big.target_tokens == large.target_tokens == 26e9
+    # Six operations per weight and token, for roughly half of the weights of each side's layers.
+    weights = 1024 * 37_000 + 176e6  # the output projection and all layers
+    assert big.flops == pytest.approx(6 * 26e9 * weights, rel=0.15)
+    assert 6.5 < large.flops / big.flops < 8  # the output projection only doubles
+    one, eight = big.seconds("H100"), big.seconds("H100", 8)
+    assert one == pytest.approx(8 * eight) == pytest.approx(big.flops / 0.35 / 989e12)
+    assert big.seconds("A100") == pytest.approx(one * 989 / 312)
     count, alone, whole = scale.memory(get_preset("wmt14-big"))
     assert whole == 12 * count
     assert alone - scale.memory(get_preset("wmt14-big"), 8)[1] == 14 * count

@@ -5,6 +5,7 @@ import torch
 
 from transformer.lab.toys.lookup_study import (
     HEADS,
+    LONGER,
     RATES,
     RECORD,
     SEEDS,
@@ -69,6 +70,9 @@ def test_the_record_says_what_chapter_5_says():
     assert min(middle[4].min(), middle[8].min()) > 0.985 and middle[16].mean() < 0.7
     assert middle[1].mean() < 0.65 and 0.9 < long[1].mean() < 0.93 and long[2].min() > 0.97
     assert min(long[n].min() for n in (4, 8, 16)) > 0.99
+    longer = found(runs, best(runs, 1, LONGER))
+    assert longer.min() > 0.96 and longer.max() < 0.97
+    assert (found(runs, Setting(1, LONGER, 0.005)) <= 0.81).sum() == 9
     assert best(runs, 4, STEPS[1]).rate == 0.01 == 2 * best(runs, 1, STEPS[2]).rate
     alone, several = (np.array([found(runs, Setting(n, STEPS[2], rate)) for rate in RATES])
                       for n in (1, 4))  # fmt: skip

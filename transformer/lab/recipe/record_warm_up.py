@@ -1,6 +1,6 @@
-"""Train with and without a warm-up at several learning rates and write the record of chapter 15.
+"""Train with three ways to begin at several learning rates and write the record of chapter 15.
 
-    python -m transformer.lab.recipe.record_warm_up     ten minutes on one core
+    python -m transformer.lab.recipe.record_warm_up     five minutes on one core
 
 Runs that the record holds are kept: a stopped recording continues, on the same machine. Delete the
 file to record anew.
@@ -12,7 +12,7 @@ import torch
 
 from transformer.data.corpora import load_corpus
 from transformer.lab.recipe.training import short_text
-from transformer.lab.recipe.warm_up import PEAKS, PRESET, RECORD, SEEDS, run
+from transformer.lab.recipe.warm_up import PEAKS, PRESET, RECORD, SEEDS, STARTS, run
 from transformer.lab.recording import Recording, corpus_facts, parser
 
 SPLIT = "validation"
@@ -32,11 +32,11 @@ def main() -> None:
         preset=PRESET.to_dict(),
     )
     runs = recording.content.setdefault("runs", [])
-    done = {(each["peak"], each["warm_up"], each["seed"]) for each in runs}
-    for seed, peak, warm_up in product(SEEDS, PEAKS, (False, True)):
-        if (peak, warm_up, seed) not in done:
-            runs.append(run(peak, warm_up, seed, text))
-            recording.save(f"peak {peak}, {'with' if warm_up else 'no'} warm-up, seed {seed}")
+    done = {(each["peak"], each["start"], each["seed"]) for each in runs}
+    for seed, peak, start in product(SEEDS, PEAKS, STARTS):
+        if (peak, start, seed) not in done:
+            runs.append(run(peak, start, seed, text))
+            recording.save(f"peak {peak}, start: {start}, seed {seed}")
 
 
 if __name__ == "__main__":

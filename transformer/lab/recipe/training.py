@@ -97,11 +97,6 @@ def make_model(preset: Preset = RECIPE) -> Transformer:
         return Transformer(preset.model)
 
 
-def held_rate(step: int, d_model: int, warmup_steps: int, factor: float = 1.0) -> float:
-    """Return Eq. (3) without warm-up: the peak held to ``warmup_steps``, then the decay."""
-    return learning_rate(max(step, warmup_steps), d_model, warmup_steps, factor)
-
-
 @dataclass
 class Training:
     """The history of a training run.

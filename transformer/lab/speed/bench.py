@@ -142,7 +142,7 @@ def peak_memory(name: str) -> tuple[float, float]:
 # ---------------------------------------------------------------------- translation
 
 
-def translate(batch_size: int, beam_size: int, sentences: int, threads: int) -> dict[str, Task]:
+def translate(batch_size: int, beam_size: int, sentences: int) -> dict[str, Task]:
     """Translate with the shipped model in three programs, with the same weights."""
     from transformer.interop.ctranslate2 import to_ctranslate2
     from transformer.interop.marian_export import to_marian
@@ -154,7 +154,7 @@ def translate(batch_size: int, beam_size: int, sentences: int, threads: int) -> 
         to_marian(translator, marian_folder)
         pieces = json.loads(Path(served_folder, "shared_vocabulary.json").read_text())
         engine = require("ctranslate2").Translator(
-            served_folder, inter_threads=1, intra_threads=threads, compute_type="float32"
+            served_folder, inter_threads=1, intra_threads=1, compute_type="float32"
         )
         marian = require("transformers").MarianMTModel.from_pretrained(marian_folder).eval()
     texts = load_corpus("tatoeba-en-de").test.source[:sentences]
@@ -220,13 +220,12 @@ PARTS = {
     "length": Part("Greedy search, small, 16 sentences: tokens per second by length",
                    "tokens", long_outputs, rounds=3),
 }  # fmt: skip
-for _threads, _word in ((1, "one thread"), (2, "two threads")):
-    for _batch, _count in ((64, 256), (1, 48)):
-        for _beam, _search in ((1, "greedy"), (4, "beam 4")):
-            PARTS[f"translate-{_batch}-{_beam}-{_threads}"] = Part(
-                f"Translation, {_search}, {_batch} at a time, {_word}", "sentences",
-                partial(translate, _batch, _beam, _count, _threads), threads=_threads, rounds=5,
-            )  # fmt: skip
+for _batch, _count in ((64, 256), (1, 48)):
+    for _beam, _search in ((1, "greedy"), (4, "beam 4")):
+        PARTS[f"translate-{_batch}-{_beam}"] = Part(
+            f"Translation, {_search}, {_batch} at a time, one thread", "sentences",
+            partial(translate, _batch, _beam, _count), rounds=5,
+        )  # fmt: skip
 
 
 def measure(part: Part) -> dict[str, list[float]]:
@@ -248,7 +247,7 @@ def in_own_process(*arguments: str, environment: dict[str, str] | None = None) -
     """Run this module for one part in another process, and return its result."""
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "found.json"
-        threads = {"OMP_NUM_THREADS": "2"} if arguments[-1].endswith(("-2", "threads")) else {}
+        threads = {"OMP_NUM_THREADS": "2"} if arguments[-1].endswith("threads") else {}
         subprocess.run(
             [sys.executable, "-m", "transformer.lab.speed.bench", "--found", found, *arguments],
             env=os.environ | (environment or {}) | threads,

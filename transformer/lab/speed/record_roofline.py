@@ -10,21 +10,17 @@ holds is kept: compiling takes minutes.
 import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
-from itertools import islice
 from typing import Any
 from unittest.mock import patch
 
 import torch
 
-from transformer.data.batching import padding_waste
 from transformer.lab.recording import Recording, parser
-from transformer.lab.speed.roofline import RECORD, UNMASKED, count_steps
+from transformer.lab.speed.roofline import RECORD, count_steps
 from transformer.lab.speed.throughput import PAIRS
-from transformer.model.transformer import Transformer
 from transformer.recipes.cards import CARDS, on_card
 from transformer.recipes.estimate import random_batches
 from transformer.recipes.presets import get_preset
-from transformer.training.stream import step_batches
 
 #: Fields of the recipe and surroundings that differ, by the name of the variant.
 VARIANTS: dict[str, tuple[dict[str, Any], AbstractContextManager[Any]]] = {
@@ -32,7 +28,6 @@ VARIANTS: dict[str, tuple[dict[str, Any], AbstractContextManager[Any]]] = {
     "compile=false": (dict(compile=False), nullcontext()),
     "compiled": ({}, nullcontext()),
     "compiled, half_residual": (dict(half_residual=True), nullcontext()),
-    UNMASKED: (dict(compile=False), patch.object(Transformer, "source_mask", lambda *_: None)),
 }
 CARD = "h100"
 
@@ -66,10 +61,6 @@ def main() -> None:
                 count = count_steps(preset.with_changes(**changes), batches, chosen.steps)
             counts[variant] = asdict(count)
             recording.save(f"{name}, {variant}: {count}")
-        steps = islice(step_batches(batches, preset.training.accumulate), 200)
-        waste = padding_waste(batch for step in steps for batch in step.batches)
-        recording.content.setdefault("padding", {})[name] = waste
-        recording.save(f"{name}, padding: {waste:.1%} of the positions")
 
 
 if __name__ == "__main__":

@@ -31,9 +31,6 @@ from transformer.training.trainer import Trainer
 #: Counts of the steps of two presets.
 RECORD = Path(__file__).parent / "roofline.json"
 
-#: The variant without masks of the source, which packed rows would not need.
-UNMASKED = "compile=false, without source masks"
-
 #: Operations per second that the largest matrix products may reach on an H100 (assumed).
 BEST_PRODUCTS = 800e12
 

@@ -1,6 +1,4 @@
-"""Comparisons of recorded runs with each other and with published scores, as sentences.
-
-The sentences are made from the records, so that they remain true after a new run."""
+"""Paired differences between recorded runs of different architectures."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,27 +8,8 @@ import numpy as np
 
 from transformer.inference.significance import interval, paired_bootstrap
 from transformer.lab.table_2.counts import SCORES, read_counts
-from transformer.lab.table_2.published import PublishedScore
 from transformer.lab.table_2.recorded import RUNS
 from transformer.lab.table_2.summary import Group, metric_of, test_set
-
-
-def versus_published(group: Group, published: PublishedScore) -> str | None:
-    """Compare the runs of a group with a published score; None if they have no such score.
-
-    Paper: Table 2
-    """
-    ours = group.scores().get((published.test_set, published.metric))
-    if ours is None or group.languages != published.languages:
-        return None
-    theirs = f"{published.system} ({published.score:.2f})"
-    side = "above" if ours.mean > published.score else "below"
-    if len(ours.values) == 1:
-        place = f"{abs(ours.mean - published.score):.2f} {side}"
-        return f"{group.name}: {ours}, {place} {theirs}."
-    if ours.low <= published.score <= ours.high:
-        return f"{group.name}: {ours}. {theirs} lies within this spread."
-    return f"{group.name}: {ours}. Every seed is {side} {theirs}."
 
 
 @dataclass(frozen=True)
