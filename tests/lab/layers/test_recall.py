@@ -1,4 +1,4 @@
-"""Models of the look-up task differ in score and start only; the record is whole."""
+"""Models of the lookup task differ in score and start only; the record is whole."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The task of several look-ups: right answers, one query vector, equal parameters."""
+"""The task of several lookups: right answers, one query vector, equal parameters."""
 
 import torch
 

@@ -27,7 +27,7 @@ def one_average_or_several() -> Picture:
     """Draw what one head, and what three heads, return for "cross" from three words."""
 
     def draw(picture: Drawing) -> None:
-        for number, title in enumerate(("One head: one average", "Three heads: three look-ups")):
+        for number, title in enumerate(("One head: one average", "Three heads: three lookups")):
             x, y = (0, 272 * number) if picture.narrow else (352 * number, 0)
             picture.text((x + 166, y + 14), title, bold=True)
             _looks(picture, x, y + 40, number == 1)

@@ -1,4 +1,4 @@
-"""Compare numbers of heads on four look-ups: ten seeds, equal parameters, three training lengths.
+"""Compare numbers of heads on four lookups: ten seeds, equal parameters, three training lengths.
 
 Every number of heads is trained with every learning rate, because the best one differs.
 
@@ -35,7 +35,7 @@ BATCH = 32
 SEEDS = tuple(range(1, 11))
 HEADS = (1, 2, 4, 8, 16)
 STEPS = (250, 1000, 4000)
-LONGER = 16_000  # steps of one head: does it learn all four look-ups?
+LONGER = 16_000  # steps of one head: does it learn all four lookups?
 RATES = (0.00125, 0.0025, 0.005, 0.01, 0.02)
 HIDDEN = 128
 

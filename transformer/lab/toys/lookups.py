@@ -1,4 +1,4 @@
-"""A task that needs several look-ups at once, and one layer of attention to solve it.
+"""A task that needs several lookups at once, and one layer of attention to solve it.
 
 The model gets a table of (key, value) entries and a single query that names one key per slot. It
 has to return the value of each key. The number of slots that it can serve shows how many places
