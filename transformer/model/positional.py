@@ -83,8 +83,9 @@ class SinusoidalPositionalEncoding(nn.Module):
         Paper: section 3.5
         """
         if end > len(self.table):
-            longer = sinusoidal_table(2 * end, self.table.size(1), self.layout)
-            self.table = longer.to(self.table)
+            with torch.inference_mode(False):  # training may need the table after a search
+                longer = sinusoidal_table(2 * end, self.table.size(1), self.layout)
+                self.table = longer.to(self.table)
         return self.table[start:end]
 
 

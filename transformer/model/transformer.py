@@ -77,7 +77,9 @@ class Transformer(TranslationModel):
             self._positions() if config.positions == "learned" else self.positions
         )
         d_k = config.d_k or d // config.num_heads
-        self.rotary = RotaryPositions(d_k) if config.positions == "rotary" else None
+        self.rotary = (
+            RotaryPositions(d_k, config.max_length) if config.positions == "rotary" else None
+        )
         self.dropout = nn.Dropout(config.dropout)
 
         self.encoder = nn.ModuleList(  # type: ignore[assignment]
