@@ -77,6 +77,11 @@ class SinusoidalPositionalEncoding(nn.Module):
         """
         return x + self.rows(start, start + x.size(1)).to(x.dtype)
 
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Compute the table again, as after ``to_empty``: it is not part of the weights."""
+        self.table.copy_(sinusoidal_table(*self.table.shape, self.layout))
+
     def rows(self, start: int, end: int) -> Float[Tensor, "positions d_model"]:
         """Return the encodings of positions start .. end - 1.
 

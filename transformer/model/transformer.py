@@ -263,7 +263,7 @@ class Transformer(TranslationModel):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Reinitialise all parameters.
+        """Reinitialise all parameters, and compute tables of positions again.
 
         Glorot-uniform matrices, zero biases, embeddings from N(0, 1 / d_model). The paper is
         silent; this is what the published code did. It drew W^Q, W^K and W^V as one matrix, which
@@ -280,7 +280,7 @@ class Transformer(TranslationModel):
                 nn.init.uniform_(module.weight, -bound, bound)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-            elif isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
+            elif isinstance(module, (nn.LayerNorm, nn.RMSNorm, SinusoidalPositionalEncoding)):
                 module.reset_parameters()
             elif isinstance(module, TokenEmbedding) and config.init == "glorot":
                 nn.init.xavier_uniform_(module.weight)
