@@ -16,7 +16,7 @@ from transformer.model.attention import MultiHeadAttention, RecordedAttention, r
 from transformer.model.base import TranslationModel
 from transformer.model.cache import DecodingState, LayerCache, own_entries
 from transformer.model.config import TransformerConfig
-from transformer.model.embedding import TokenEmbedding
+from transformer.model.embedding import ID_TYPES, TokenEmbedding
 from transformer.model.layers import (
     DecoderLayer,
     EncoderLayer,
@@ -115,7 +115,7 @@ class Transformer(TranslationModel):
             The memory. Its values at padding positions are undefined; no query attends to them.
 
         Raises:
-            ValueError: if ``source`` is empty or has not two axes.
+            ValueError: if ``source`` is empty, does not have two axes, or is not int64 or int32.
 
         Paper: section 3.1, Encoder
         """
@@ -140,8 +140,8 @@ class Transformer(TranslationModel):
             source: the source ids, for their padding mask.
 
         Raises:
-            ValueError: if ``target`` is empty, has not two axes, or has another number of rows than
-                ``source``.
+            ValueError: if ``target`` is empty, does not have two axes, is not int64 or int32, or
+                has another number of rows than ``source``.
 
         Paper: section 3.1, Decoder
         """
@@ -249,6 +249,9 @@ class Transformer(TranslationModel):
             tokens: ``bos_id`` on the first call, then the tokens that the search chose.
             state: the return value of :meth:`start_decoding`; it advances by one position.
 
+        Raises:
+            IndexError: after ``max_length`` calls: the cache is full.
+
         Paper: section 3.1 (auto-regressive generation)
         """
         x = self.embed_target(tokens[:, None])
@@ -340,7 +343,7 @@ class Transformer(TranslationModel):
 
 
 def require_ids(name: str, ids: Tensor, rows: int | None = None) -> None:
-    """Raise ValueError unless token ids are a matrix with something in each row.
+    """Raise ValueError unless token ids are an integer matrix with something in each row.
 
     Args:
         name: of the argument, for the message.
@@ -350,5 +353,7 @@ def require_ids(name: str, ids: Tensor, rows: int | None = None) -> None:
     if ids.dim() != 2 or ids.size(1) == 0:
         shape = tuple(ids.shape)
         raise ValueError(f"{name} must hold ids of shape (batch, length), got shape {shape}")
+    if ids.dtype not in ID_TYPES:
+        raise ValueError(f"{name} must hold ids of type int64 or int32, got {ids.dtype}")
     if rows is not None and ids.size(0) != rows:
         raise ValueError(f"{name} must have {rows} rows like source, got {ids.size(0)}")
