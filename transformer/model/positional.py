@@ -80,7 +80,8 @@ class SinusoidalPositionalEncoding(nn.Module):
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Compute the table again, as after ``to_empty``: it is not part of the weights."""
-        self.table.copy_(sinusoidal_table(*self.table.shape, self.layout))
+        length, d_model = self.table.shape
+        self.table.copy_(sinusoidal_table(length, d_model, self.layout))
 
     def rows(self, start: int, end: int) -> Float[Tensor, "positions d_model"]:
         """Return the encodings of positions start .. end - 1.
