@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -295,6 +296,20 @@ def test_options_out_of_range(table_model, pad_rows, options):
         beam_search(table_model(9, seed=0), pad_rows(SOURCES), **options)
 
 
+@pytest.mark.parametrize("max_length", [2.5, True])
+def test_a_maximum_length_is_a_whole_number(table_model, pad_rows, max_length):
+    with pytest.raises(TypeError, match=f"max_length.*{max_length}"):
+        greedy_search(table_model(9, seed=0), pad_rows(SOURCES), max_length)
+
+
+def test_whole_numbers_of_numpy_and_ids_of_32_bits_are_as_good(small_transformer, pad_rows):
+    model, source = small_transformer(), pad_rows(REAL)
+    sizes = dict(beam_size=3, max_length=6, n_best=2)
+    found = beam_search(model, source.int(), **{name: np.int64(n) for name, n in sizes.items()})
+    assert found == beam_search(model, source, **sizes)
+    assert greedy_search(model, source.int()) == greedy_search(model, source)
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -305,6 +320,7 @@ def test_options_out_of_range(table_model, pad_rows, options):
         torch.tensor([[-1, 3, EOS]]),
         torch.tensor([3, EOS]),
         torch.tensor([[3.0, 2.0]]),
+        torch.tensor([[3, EOS]], dtype=torch.int16),
     ],
 )
 def test_bad_sources(table_model, source):

@@ -55,6 +55,10 @@ BAD_VALUES = [
     *[("dropout", value) for value in (-0.1, 1.0, float("nan"))],
     *[("attention_dropout", 1.0), ("activation_dropout", -0.5), ("activation", "tanh")],
     *[(name, "other") for name in ("norm", "norm_kind", "positions", "sharing", "init")],
+    *[(name, True) for name in ("num_layers", "d_k", "pad_id")],
+    *[("dropout", False), ("attention_bias", "false"), ("final_norm", 1)],
+    *[("layer_norm_eps", value) for value in (-5, float("nan"), float("inf"), "1e-6")],
+    *[("attention_scale", value) for value in (float("nan"), float("inf"), True, "1")],
     *[("first_input", "ones"), ("pad_id", -1), ("bos_id", 37_000), ("eos_id", 37_000)],
 ]
 

@@ -1,10 +1,13 @@
 """Multi-head attention."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tests.model.small import draw
 from transformer.model.attention import (
@@ -115,3 +118,12 @@ def test_masks_broadcast(shape):
     attention, x, mask = make(8, 4), draw(2, 5, 8), some_mask(*shape, seed=1)
     whole = mask.expand(2, 4, 5, 5)
     torch.testing.assert_close(attention(x, mask=mask), attention(x, mask=whole))
+
+
+@pytest.mark.parametrize("backend", [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_mask_and_causality_both_hold(backend, recorded):
+    attention, x, mask = make(8, 4), draw(2, 5, 8), some_mask(5, 5, seed=1)
+    expected = attention(x, mask=mask & causal_mask(5))
+    with sdpa_kernel(backend), record_attention(attention) if recorded else nullcontext():
+        torch.testing.assert_close(attention(x, mask=mask, is_causal=True), expected)

@@ -172,3 +172,16 @@ def test_reset_draws_the_same_weights_from_the_same_seed():
     matrices = [p for p in model.parameters() if p.dim() == 2]  # no layer is a copy of another
     assert len({matrix[0, 0].item() for matrix in matrices}) == len(matrices)
     torch.testing.assert_close(first.state_dict(), model.state_dict(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "sinusoidal-t2t", "rotary"])
+def test_a_model_made_without_memory_gets_its_tables_from_a_reset(positions):
+    model, batch = make_model(positions=positions), make_batch()
+    with torch.device("meta"):
+        later = Transformer(model.config)
+    later = later.double().to_empty(device="cpu").eval()
+    for buffer in later.buffers():
+        buffer.fill_(torch.nan)
+    later.reset_parameters()
+    later.load_state_dict(model.state_dict())
+    torch.testing.assert_close(later(*batch), model(*batch))

@@ -64,6 +64,14 @@ def test_the_table_grows_when_a_longer_sequence_comes(layout):
     assert encoding.state_dict() == {} and not list(encoding.parameters())
 
 
+def test_a_table_that_grows_in_a_search_is_fit_for_training():
+    rotary, x = RotaryPositions(6, length=4), torch.randn(2, 11, 6, requires_grad=True)
+    with torch.inference_mode():
+        rotary(x)
+    rotary(x).sum().backward()
+    assert x.grad.any()
+
+
 @pytest.mark.parametrize("kind", [SinusoidalPositionalEncoding, LearnedPositionalEmbedding])
 def test_start_and_number_types(kind):
     x, module = torch.randn(2, 6, 4), kind(4, 9)

@@ -193,6 +193,11 @@ def test_sources_and_targets_that_do_not_fit_are_refused(unchecked, training, fa
     for name, pair in dict(source=(source[0], target), target=(source, target[0])).items():
         with pytest.raises(ValueError, match=rf"{name} must hold ids.*got shape \(\d,\)"):
             model(*pair)
+    for kind in (torch.int16, torch.bool, torch.float32):
+        pairs = dict(source=(source.to(kind), target), target=(source, target.to(kind)))
+        for name, pair in pairs.items():
+            with pytest.raises(ValueError, match=f"{name} must hold ids.*int64.*got {kind}"):
+                model(*pair)
 
 
 def test_the_checks_break_no_graph():

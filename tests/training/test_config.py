@@ -27,7 +27,7 @@ COUNTS += ["log_every", "validate_every", "save_every", "keep_last"]
         ("seed", -1),
         *((name, 1.0) for name in ("beta1", "beta2", "label_smoothing")),
         *((n, 0.0) for n in ("learning_rate_factor", "adam_eps", "clip_norm", "state_minutes")),
-        ("learning_rate_factor", float("nan")),
+        *(("learning_rate_factor", value) for value in (float("nan"), float("inf"))),
     ],
 )
 def test_a_value_out_of_range_is_refused_by_name(field, value):

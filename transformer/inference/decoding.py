@@ -102,6 +102,7 @@ def greedy_search(
         One hypothesis per sentence, in order. Its score is its log-probability.
 
     Raises:
+        TypeError: if ``max_length`` is not a whole number.
         ValueError: if ``source`` is empty, has ids out of range or a sentence that is all padding,
             if ``max_length`` is below 1, or if the model's logits are not finite.
     """
@@ -200,6 +201,7 @@ def beam_search(
         few with EOS.
 
     Raises:
+        TypeError: if an option is not a number where it must be one.
         ValueError: if ``source`` is empty, has ids out of range or a sentence that is all padding,
             if another argument is out of range, or if the model's logits are not finite.
 

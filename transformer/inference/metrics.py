@@ -22,7 +22,7 @@ class Score:
 
     Args:
         name: "BLEU", "chrF2", "chrF2++".
-        score: 0 to 100, more is better.
+        score: 0 to 100, higher is better.
         signature: sacreBLEU's record of how it was computed.
     """
 

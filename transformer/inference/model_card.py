@@ -107,7 +107,7 @@ def with_address(card: str, repo_id: str) -> str:
 
 
 def read_card(card: str) -> ModelCard:
-    """Read a model card; metadata that are not valid are left out.
+    """Read a model card; invalid metadata is left out.
 
     Args:
         card: its text.

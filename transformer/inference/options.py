@@ -4,7 +4,7 @@ Paper: section 6.1
 """
 
 from dataclasses import dataclass, fields, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Literal, TypedDict, get_args
 
 from transformer.model.config import unknown_name
@@ -38,6 +38,7 @@ class SearchOptions:
         n_best: number of hypotheses per sentence, 1 to ``beam_size``; None for the best one.
 
     Raises:
+        TypeError: if an option is not a number where it must be one.
         ValueError: if an option is out of range.
 
     Paper: section 6.1
@@ -52,7 +53,7 @@ class SearchOptions:
     def __post_init__(self) -> None:
         for name in ("beam_size", "max_length", "n_best"):
             value = getattr(self, name)
-            kinds = int if name == "beam_size" else int | None
+            kinds = Integral if name == "beam_size" else Integral | None
             if isinstance(value, bool) or not isinstance(value, kinds):
                 raise TypeError(f"{name} must be a whole number, got {value!r}")
         if self.beam_size < 1:
@@ -81,7 +82,8 @@ class SearchOptions:
             keywords: values by option name.
 
         Raises:
-            TypeError: if a name is unknown, or an option is given under two names.
+            TypeError: if a name is unknown, an option is given under two names, or an option is
+                not a number where it must be one.
             ValueError: if an option is out of range.
         """
         if not isinstance(options, cls | None):

@@ -1,4 +1,4 @@
-"""What a translator returns beside text.
+"""What a translator returns besides text.
 
 Paper: section 6.1
 """

@@ -89,7 +89,7 @@ def encode_sentence(
 
 
 def require_text(text: object, name: str) -> str:
-    """Return a text, or raise the error of a value that is none.
+    """Return a text, or raise TypeError if it is not a string.
 
     Args:
         text: any value.

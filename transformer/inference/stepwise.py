@@ -12,7 +12,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from transformer.inference.options import SearchOptions
 from transformer.model.base import TranslationModel
+from transformer.model.embedding import ID_TYPES
 
 EXTRA_LENGTH = 50
 
@@ -159,20 +161,21 @@ def length_limits(
     """Check the source and return the maximum output length of each sentence, including EOS.
 
     Raises:
+        TypeError: if ``max_length`` is not a whole number.
         ValueError: if ``source`` is not (B, S) ids in range with a real token in each row, or
             ``max_length`` is below 1.
 
     Paper: section 6.1 (maximum output length: input length + 50)
     """
+    SearchOptions(max_length=max_length)  # checks it
     config = model.config
-    if source.dim() != 2 or source.is_floating_point():
+    if source.dim() != 2 or source.dtype not in ID_TYPES:
         raise ValueError(
-            f"source must be token ids of shape (B, S), got {source.dtype} of {tuple(source.shape)}"
+            "source must be token ids of shape (B, S), int64 or int32, "
+            f"got {source.dtype} of {tuple(source.shape)}"
         )
     if source.numel() == 0:
         raise ValueError(f"source must hold at least one token, got shape {tuple(source.shape)}")
-    if max_length is not None and max_length < 1:
-        raise ValueError(f"max_length must be at least 1, got {max_length}")
     real = source != config.pad_id
     gap = (real[:, 1:] & ~real[:, :-1]).any()
     words = (real & (source != config.eos_id)).sum(dim=1)

@@ -62,7 +62,7 @@ def translate_lines(
 
     Yields:
         What ``translate`` gives for a line: its text; with ``return_scores`` a ``Translation``;
-        with ``n_best`` a list of these. No text holds the end of a line.
+        with ``n_best`` a list of these. No text contains a line break.
 
     Raises:
         ValueError: if a line is longer than the model takes or cannot be read, after those before

@@ -356,7 +356,8 @@ class Translator:
             ``n_best`` each is a list of up to ``n_best`` translations, best first.
 
         Raises:
-            TypeError: if ``texts`` contains something other than strings, or an option is unknown.
+            TypeError: if ``texts`` contains something other than strings, or an option is unknown
+                or not a number where it must be one.
             ValueError: if a sentence has more tokens than the model takes, or an option is out of
                 range.
             ModuleNotFoundError: if ``sentencex`` is needed and not installed.

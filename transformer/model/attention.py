@@ -289,20 +289,27 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "B T features"]:
         """Attend in every head and concatenate the heads: Concat(head_1, ..., head_h).
 
+        Args:
+            query: the queries of all heads, from :meth:`project_query`.
+            key: the keys, from :meth:`project_memory`.
+            value: the values, from :meth:`project_memory`.
+            mask: as in :meth:`forward`, with at least two axes.
+            is_causal: as in :meth:`forward`.
+
         Paper: section 3.2.2
         """
         if self.num_kv_heads < self.num_heads:  # neighbouring query heads form a group
             group = self.num_heads // self.num_kv_heads
             key, value = (each.repeat_interleave(group, dim=1) for each in (key, value))
+        if is_causal and (mask is not None or self.on_weights is not None):
+            causal = causal_mask(query.size(-2), query.device)  # the kernel takes only one of them
+            mask, is_causal = causal if mask is None else mask & causal, False
         dropout = self.dropout if self.training else 0.0
         if self.on_weights is None:
             heads = F.scaled_dot_product_attention(
                 query, key, value, mask, dropout, is_causal, scale=self.scale
             )
         else:
-            if is_causal:
-                causal = causal_mask(query.size(-2), query.device)
-                mask = causal if mask is None else mask & causal
             heads, weights = scaled_dot_product_attention(
                 query, key, value, mask, dropout, self.scale, need_weights=True
             )
@@ -352,7 +359,8 @@ def record_attention(model: nn.Module) -> Iterator[RecordedAttention]:
     """Record the attention weights of every layer while the ``with`` block runs.
 
     If a layer runs more than once, only its last weights are kept. They are part of the graph:
-    gradients flow through them.
+    gradients flow through them. With ``checkpoint_activations`` the backward pass runs each layer
+    again, so call ``backward`` inside the block too.
 
     Args:
         model: a model, or a single :class:`MultiHeadAttention`, whose name is then "".

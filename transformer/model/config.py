@@ -4,6 +4,7 @@ Paper: sections 3.1 and 6.2, Table 3
 """
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
@@ -83,9 +84,10 @@ class TransformerConfig:
         eos_id: id that ends a sentence.
 
     Raises:
-        ValueError: if a size is not positive, a rate is outside [0, 1), a name is unknown, two
-            special ids are equal, d_model is not divisible by num_heads while d_k or d_v is
-            left open, num_heads not by num_kv_heads, or d_k odd with rotary positions.
+        ValueError: if a size is not positive, a rate is outside [0, 1), a value is of another type
+            or not finite, a name is unknown, two special ids are equal, d_model is not divisible by
+            num_heads while d_k or d_v is left open, num_heads not by num_kv_heads, or d_k odd with
+            rotary positions.
 
     Paper: sections 3 and 6.2, Table 3
     """
@@ -120,19 +122,26 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "d_model", "d_ff", "num_heads", "num_layers", "max_length"):
-            value = getattr(self, name)
-            self._require(name, isinstance(value, int) and value >= 1, "whole and at least 1")
+            holds = is_number(getattr(self, name), int, least=1)
+            self._require(name, holds, "whole and at least 1")
         for name in ("d_k", "d_v", "num_decoder_layers", "num_kv_heads"):
             value = getattr(self, name)
-            holds = value is None or (isinstance(value, int) and value >= 1)
+            holds = value is None or is_number(value, int, least=1)
             self._require(name, holds, "None, or whole and at least 1")
         for name in ("dropout", "attention_dropout", "activation_dropout"):
             value = getattr(self, name)
-            self._require(name, isinstance(value, (int, float)) and 0 <= value < 1, "in [0, 1)")
+            self._require(name, is_number(value, least=0) and value < 1, "in [0, 1)")
         for name in ("pad_id", "bos_id", "eos_id"):
             value = getattr(self, name)
-            holds = isinstance(value, int) and 0 <= value < self.vocab_size
+            holds = is_number(value, int, least=0) and value < self.vocab_size
             self._require(name, holds, "whole and below vocab_size")
+        scale, bias, final = self.attention_scale, self.attention_bias, self.final_norm
+        holds = is_number(self.layer_norm_eps, least=0)
+        self._require("layer_norm_eps", holds, "finite and at least 0")
+        self._require("attention_scale", scale is None or is_number(scale), "None or finite")
+        self._require("attention_bias", isinstance(bias, bool), "True or False")
+        holds = final is None or isinstance(final, bool)
+        self._require("final_norm", holds, "None, True or False")
         if len({self.pad_id, self.bos_id, self.eos_id}) < 3:
             raise ValueError(
                 f"pad_id, bos_id and eos_id must differ, "
@@ -228,6 +237,19 @@ class TransformerConfig:
         """
         require_fields(cls, values)
         return cls(**values)
+
+
+def is_number(value: Any, kind: Any = (int, float), least: float | int = -math.inf) -> bool:
+    """Say whether a value is a finite number, not a bool, and at least ``least``.
+
+    Args:
+        value: any value.
+        kind: the types that it may have.
+        least: the smallest number allowed.
+    """
+    if isinstance(value, bool) or not isinstance(value, kind):
+        return False
+    return least <= value and -math.inf < value < math.inf
 
 
 def require_fields(kind: type, values: Mapping[str, Any]) -> None:

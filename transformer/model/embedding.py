@@ -9,6 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+#: The types that token ids may have, those that PyTorch's embedding takes.
+ID_TYPES = (torch.int64, torch.int32)
+
 
 class TokenEmbedding(nn.Module):
     """Look up a vector for each token id and multiply it by sqrt(d_model).

@@ -95,6 +95,7 @@ class HubModel:
             device: where to put it; None for the CPU.
 
         Raises:
+            FileNotFoundError: if there is no weight file.
             ValueError: as :meth:`from_pretrained`.
         """
         require_unchanged(location.folder, CONFIG, location.weights.name)

@@ -77,14 +77,21 @@ class SinusoidalPositionalEncoding(nn.Module):
         """
         return x + self.rows(start, start + x.size(1)).to(x.dtype)
 
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Compute the table again, as after ``to_empty``: it is not part of the weights."""
+        length, d_model = self.table.shape
+        self.table.copy_(sinusoidal_table(length, d_model, self.layout))
+
     def rows(self, start: int, end: int) -> Float[Tensor, "positions d_model"]:
         """Return the encodings of positions start .. end - 1.
 
         Paper: section 3.5
         """
         if end > len(self.table):
-            longer = sinusoidal_table(2 * end, self.table.size(1), self.layout)
-            self.table = longer.to(self.table)
+            with torch.inference_mode(False):  # training may need the table after a search
+                longer = sinusoidal_table(2 * end, self.table.size(1), self.layout)
+                self.table = longer.to(self.table)
         return self.table[start:end]
 
 

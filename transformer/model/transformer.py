@@ -16,7 +16,7 @@ from transformer.model.attention import MultiHeadAttention, RecordedAttention, r
 from transformer.model.base import TranslationModel
 from transformer.model.cache import DecodingState, LayerCache, own_entries
 from transformer.model.config import TransformerConfig
-from transformer.model.embedding import TokenEmbedding
+from transformer.model.embedding import ID_TYPES, TokenEmbedding
 from transformer.model.layers import (
     DecoderLayer,
     EncoderLayer,
@@ -77,7 +77,9 @@ class Transformer(TranslationModel):
             self._positions() if config.positions == "learned" else self.positions
         )
         d_k = config.d_k or d // config.num_heads
-        self.rotary = RotaryPositions(d_k) if config.positions == "rotary" else None
+        self.rotary = (
+            RotaryPositions(d_k, config.max_length) if config.positions == "rotary" else None
+        )
         self.dropout = nn.Dropout(config.dropout)
 
         self.encoder = nn.ModuleList(  # type: ignore[assignment]
@@ -113,7 +115,7 @@ class Transformer(TranslationModel):
             The memory. Its values at padding positions are undefined; no query attends to them.
 
         Raises:
-            ValueError: if ``source`` is empty or has not two axes.
+            ValueError: if ``source`` is empty, does not have two axes, or is not int64 or int32.
 
         Paper: section 3.1, Encoder
         """
@@ -138,8 +140,8 @@ class Transformer(TranslationModel):
             source: the source ids, for their padding mask.
 
         Raises:
-            ValueError: if ``target`` is empty, has not two axes, or has another number of rows than
-                ``source``.
+            ValueError: if ``target`` is empty, does not have two axes, is not int64 or int32, or
+                has another number of rows than ``source``.
 
         Paper: section 3.1, Decoder
         """
@@ -247,6 +249,9 @@ class Transformer(TranslationModel):
             tokens: ``bos_id`` on the first call, then the tokens that the search chose.
             state: the return value of :meth:`start_decoding`; it advances by one position.
 
+        Raises:
+            IndexError: after ``max_length`` calls: the cache is full.
+
         Paper: section 3.1 (auto-regressive generation)
         """
         x = self.embed_target(tokens[:, None])
@@ -261,7 +266,7 @@ class Transformer(TranslationModel):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Reinitialise all parameters.
+        """Reinitialise all parameters, and compute tables of positions again.
 
         Glorot-uniform matrices, zero biases, embeddings from N(0, 1 / d_model). The paper is
         silent; this is what the published code did. It drew W^Q, W^K and W^V as one matrix, which
@@ -278,7 +283,7 @@ class Transformer(TranslationModel):
                 nn.init.uniform_(module.weight, -bound, bound)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-            elif isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
+            elif isinstance(module, (nn.LayerNorm, nn.RMSNorm, SinusoidalPositionalEncoding)):
                 module.reset_parameters()
             elif isinstance(module, TokenEmbedding) and config.init == "glorot":
                 nn.init.xavier_uniform_(module.weight)
@@ -338,7 +343,7 @@ class Transformer(TranslationModel):
 
 
 def require_ids(name: str, ids: Tensor, rows: int | None = None) -> None:
-    """Raise ValueError unless token ids are a matrix with something in each row.
+    """Raise ValueError unless token ids are an integer matrix with something in each row.
 
     Args:
         name: of the argument, for the message.
@@ -348,5 +353,7 @@ def require_ids(name: str, ids: Tensor, rows: int | None = None) -> None:
     if ids.dim() != 2 or ids.size(1) == 0:
         shape = tuple(ids.shape)
         raise ValueError(f"{name} must hold ids of shape (batch, length), got shape {shape}")
+    if ids.dtype not in ID_TYPES:
+        raise ValueError(f"{name} must hold ids of type int64 or int32, got {ids.dtype}")
     if rows is not None and ids.size(0) != rows:
         raise ValueError(f"{name} must have {rows} rows like source, got {ids.size(0)}")

@@ -145,7 +145,7 @@ class Callbacks:
         callbacks: any number of callbacks.
 
     Raises:
-        TypeError: if they are no sequence, or one of them is not a :class:`Callback`.
+        TypeError: if they are not a sequence, or one of them is not a :class:`Callback`.
     """
 
     def __init__(self, callbacks: Sequence[Callback]):

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
+from transformer.model.config import is_number
 from transformer.training.loss import Smoothing
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -125,8 +126,7 @@ class TrainingConfig:
         self._require("half_residual", holds, 'False with precision="fp32"')
 
     def _is(self, name: str, kind: Any, least: int) -> bool:
-        value = getattr(self, name)
-        return isinstance(value, kind) and not isinstance(value, bool) and value >= least
+        return is_number(getattr(self, name), kind, least)
 
     def _require(self, name: str, holds: bool, expected: str) -> None:
         if not holds:
