@@ -1,12 +1,14 @@
 """``transformer translate``: arguments, files and streams."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import command, fails, run
 from transformer.inference.translator import Translator
+from transformer.model.transformer import Transformer
 
 
 def test_arguments_and_standard_input_give_what_the_translator_gives(trained):
@@ -27,15 +29,24 @@ def test_one_line_comes_out_for_one_that_goes_in(trained):
     assert run("translate", "-m", trained[0], input="").stdout == ""
 
 
-def test_bad_lines_are_named_and_those_before_them_answered(trained):
+@pytest.fixture(scope="module")
+def learned(trained, tmp_path_factory):
+    """The folder of a model with 60 learned positions, and random weights."""
+    translator = Translator.from_pretrained(trained[0])
+    config = replace(translator.model.config, positions="learned", max_length=60)
+    folder = tmp_path_factory.mktemp("learned")
+    return Translator(Transformer(config), translator.tokenizer).save_pretrained(folder)
+
+
+def test_bad_lines_are_named_and_those_before_them_answered(trained, learned):
     result = fails(
         "translate", "-m", trained[0], input=b"the cat\nthe \xe4\n",
         saying="standard input is not UTF-8: line 2 holds the byte 0xe4",
     )  # fmt: skip
     assert result.stdout.count("\n") == 1
     result = fails(
-        "translate", "-m", trained[0], input="the cat\n" + "cat " * 10_000 + "\n",
-        saying=r"line 2 has \d+ tokens, more than the 1024 that the model takes",
+        "translate", "-m", learned, input="the cat\n" + "cat " * 10_000 + "\n",
+        saying=r"line 2 has \d+ tokens, more than the 60 that the model takes",
     )  # fmt: skip
     assert result.stdout.count("\n") == 1
 

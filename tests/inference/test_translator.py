@@ -39,7 +39,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def translator(unchecked, small_transformer, tokenizer):
-    model = small_transformer(tokenizer.vocab_size, max_length=80)
+    model = small_transformer(tokenizer.vocab_size, positions="learned", max_length=80)
     # Only readable pieces; otherwise its translations would be broken UTF-8.
     for token, piece in enumerate(tokenizer.tokens(range(tokenizer.vocab_size))):
         if not (piece.isascii() and piece.isalnum()) and token != tokenizer.eos_id:
@@ -129,6 +129,18 @@ def test_bad_texts(translator):
     for other, kind in ((7, "int"), ({"a": "b"}, "dict")):
         with pytest.raises(TypeError, match=f"a string or several strings, got {kind}"):
             translator(other)
+
+
+def test_only_learned_positions_limit_a_sentence(translator, small_transformer, tokenizer):
+    text = "Where is the train station? " * 20
+    with pytest.raises(ValueError, match="more than the 80"):
+        translator(text)
+    for positions in ("sinusoidal", "rotary"):
+        model = small_transformer(tokenizer.vocab_size, positions=positions, max_length=80)
+        ids = torch.tensor([[*tokenizer.encode(text.strip()), tokenizer.eos_id]])
+        best = beam_search(model, ids, max_length=5)[0]
+        found = Translator(model, tokenizer).translate(text, max_length=5, return_scores=True)
+        assert found.tokens == best.tokens and ids.size(1) > 80
 
 
 # ------------------------------------------------------------------ options and scores

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -156,11 +157,14 @@ def test_sentences_too_long_for_the_model_do_not_end_a_run_late(tmp_path, preset
     splits["validation"] = Split([long, "the cat"], ["Katze", "Katze"])
     small = Corpus("small", "en", "de", "free", splits)
     changed = preset.with_changes(max_steps=1)
-    changed = replace(changed, model=replace(changed.model, max_length=30))
-    with pytest.warns(UserWarning, match="left out 1 of 13 pairs with more than 30 tokens"):
-        run = TranslationRun(changed, tmp_path / "run", corpus=small)
-    assert run.train()
-    assert {m["pairs"] for m in run.finish()["metrics"]} == {12}
+    for positions, left in (("learned", 12), ("sinusoidal", 13)):
+        model = replace(changed.model, positions=positions, max_length=30)
+        with warnings.catch_warnings(record=True) as caught:
+            run = TranslationRun(replace(changed, model=model), tmp_path / positions, corpus=small)
+        said = "left out 1 of 13 pairs with more than 30 tokens"
+        assert any(said in str(each.message) for each in caught) == (left == 12)
+        assert run.train()
+        assert {m["pairs"] for m in run.finish()["metrics"]} == {left}
 
 
 def test_what_is_no_record_is_refused(tmp_path):

@@ -180,7 +180,7 @@ class Translator:
             OSError: if a file cannot be written; existing files stay.
         """
         tokenizers = self.tokenizer, self.target_tokenizer
-        longest = getattr(self.model.config, "max_length", None)
+        longest = self.model.longest
         write_tokenizers = partial(save_tokenizers, *tokenizers, model_max_length=longest)
         return write_folder(folder, self.model, write_tokenizers, self.card, half)
 
@@ -500,8 +500,7 @@ class Translator:
         )
 
     def _encode(self, text: object, name: str, tokenizer: TokenizerLike | None = None) -> list[int]:
-        longest = getattr(self.model.config, "max_length", None)
-        ids = encode_sentence(text, name, tokenizer or self.tokenizer, longest)
+        ids = encode_sentence(text, name, tokenizer or self.tokenizer, self.model.longest)
         return [*ids, self.tokenizer.eos_id]
 
     def _pad(self, rows: list[list[int]]) -> Int[Tensor, "B S"]:

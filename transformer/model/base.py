@@ -131,6 +131,15 @@ class TranslationModel(nn.Module, HubModel, ABC):
         Paper: section 3.1 (auto-regressive generation)
         """
 
+    @property
+    def longest(self) -> int | None:
+        """The largest number of tokens in a sequence, set by learned positions; None for no limit.
+
+        Paper: section 3.5
+        """
+        learned = getattr(self.config, "positions", None) == "learned"
+        return self.config.max_length if learned else None
+
     def num_parameters(self) -> int:
         """Count the parameters, a shared matrix once.
 

@@ -107,8 +107,7 @@ def save_pretrained(
         raise ValueError(
             f"tokenizer has {tokenizer.vocab_size} tokens, the model {model.config.vocab_size}"
         )
-    longest = getattr(model.config, "max_length", None)
-    tokenizers = partial(save_tokenizers, tokenizer, tokenizer, model_max_length=longest)
+    tokenizers = partial(save_tokenizers, tokenizer, tokenizer, model_max_length=model.longest)
     return write_folder(folder, model, tokenizers, half=half)
 
 
