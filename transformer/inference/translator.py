@@ -34,7 +34,7 @@ from transformer.inference.sentences import (
     to_sentence_case,
 )
 from transformer.inference.stepwise import evaluation_mode
-from transformer.model.base import TranslationModel
+from transformer.model.base import TranslationModel, load_model
 from transformer.model.hub import upload, write_folder
 from transformer.model.pretrained import CARD, HubOptions, locate, require_known
 from transformer.model.transformer import Transformer
@@ -121,7 +121,7 @@ class Translator:
         location = locate(name_or_path, **options)
         source, target = load_tokenizers(location.folder)
         try:
-            model = Transformer.load(location)
+            model = load_model(location)
         except ValueError as error:
             raise ValueError(f"the model in {location.name!r} does not load: {error}") from None
         translator = cls(model, source, device, target)
@@ -216,7 +216,8 @@ class Translator:
 
         def write(folder: Path) -> None:
             self.save_pretrained(folder, half)
-            card = self.card or model_card(parameters=self.model.num_parameters())
+            kind = dict(architecture=self.model.architecture)
+            card = self.card or model_card(parameters=self.model.num_parameters(), training=kind)
             (folder / CARD).write_text(with_address(card, repo_id), encoding="utf-8")
 
         return upload(repo_id, write, private, token, revision, commit_message)

@@ -53,6 +53,7 @@ class Transformer(TranslationModel):
     Paper: section 3, Figure 1
     """
 
+    architecture = "transformer"
     config: TransformerConfig
     # Each is an nn.ModuleList, whose own type does not name its items.
     encoder: Sequence[EncoderLayer]

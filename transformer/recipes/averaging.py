@@ -8,9 +8,9 @@ from pathlib import Path
 
 from transformer.data.tokenizer import load_tokenizers
 from transformer.inference.translator import Translator
+from transformer.model.base import load_model
 from transformer.model.pretrained import locate
-from transformer.recipes.architectures import build_model, config_of_class
-from transformer.training.checkpoint import average_checkpoints, load_state
+from transformer.training.checkpoint import average_checkpoints
 
 
 def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
@@ -46,15 +46,7 @@ def average_model(paths: Sequence[Path | str]) -> Translator:
     """
     places = [locate(path) for path in paths]
     weights = average_checkpoints([place.weights for place in places])
-    state, kind = places[0].folder / "state.pt", "Transformer"
-    if state.is_file():
-        # Runs of the first version do not name their class: there was only one.
-        kind = load_state(state)["config"].get("architecture", kind)
-    model = build_model(config_of_class(kind, places[0].settings()))
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError:  # a line per weight
-        there = f"the configuration in {places[0].folder}"
-        raise ValueError(f"{paths[0]} holds another model than {there}") from None
+    model = load_model(places[0])
+    model.load_state_dict(weights)
     source, target = load_tokenizers(places[0].folder)
-    return Translator(model.eval(), source, target_tokenizer=target)
+    return Translator(model, source, target_tokenizer=target)

@@ -87,8 +87,6 @@ def save_pretrained(
 ) -> Path:
     """Write a folder for :func:`load_pretrained`, ``Translator`` and the Hub.
 
-    To read a model other than the Transformer, call ``from_pretrained(folder)`` of its class.
-
     Args:
         model: the model.
         tokenizer: the tokenizer that it was trained with, of both languages. A translator with two
