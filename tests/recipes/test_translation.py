@@ -12,6 +12,7 @@ from sacrebleu.metrics import BLEU
 from transformer.baselines import ConvolutionalConfig, RecurrentConfig
 from transformer.data.corpora import Corpus, Split
 from transformer.inference.translator import Translator
+from transformer.model.transformer import Transformer
 from transformer.recipes.averaging import average_model, last_checkpoints
 from transformer.recipes.record import read_record, read_translations, write_record
 from transformer.recipes.translation import TranslationRun, evaluate
@@ -219,6 +220,23 @@ class TestFolders:
             TranslationRun(preset.with_changes(max_steps=2), tmp_path, corpus=corpus)
         with pytest.raises(ValueError, match=r"tokenizer\.json is not as it was saved"):
             average_model(last_checkpoints(tmp_path, 1))
+
+    def test_only_models_that_differ_in_their_weights_are_averaged(self, finished, tmp_path):
+        run = finished[0].folder / "model"
+        translator = Translator.from_pretrained(run)
+
+        def changed(**changes):
+            model = Transformer(replace(translator.model.config, **changes))
+            model.load_state_dict(translator.model.state_dict())
+            return Translator(model, translator.tokenizer).save_pretrained(tmp_path / "model")
+
+        assert average_model([run, changed(dropout=0.0)])("the cat") == translator("the cat")
+        with pytest.raises(
+            ValueError, match=r"is another model than .* \(num_heads: 1 there, 2 here"
+        ):
+            average_model([run, changed(num_heads=1)])
+        with pytest.raises(ValueError, match="fr has another vocabulary than tatoeba-en-de"):
+            average_model(["tatoeba-en-de", "tatoeba-en-fr"])
 
     def test_too_few_checkpoints_cannot_be_averaged(self, finished):
         with pytest.raises(ValueError, match="holds 2 checkpoints, fewer than last=3"):
