@@ -154,6 +154,15 @@ def test_a_translator_comes_back_with_its_class(tmp_path, make):
         Translator.from_pretrained(tmp_path)
 
 
+def test_it_has_no_attention_maps_and_says_so_before_a_search(monkeypatch):
+    translator = Translator(recurrent(265), Tokenizer.train(["the cat sees a dog"] * 3, 265))
+    monkeypatch.setattr(
+        translator.model, "start_decoding", lambda *_, **__: pytest.fail("searched")
+    )
+    with pytest.raises(TypeError, match="model must be a Transformer, got RecurrentTranslator"):
+        translator.attention("the cat")
+
+
 @pytest.mark.parametrize("make, rate", [(recurrent, 5e-3), (convolutional, 3e-3)])
 def test_it_learns_to_reverse(make, rate):
     torch.manual_seed(0)
