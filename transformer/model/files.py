@@ -51,10 +51,13 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except (OSError, RuntimeError, SafetensorError) as error:
+    except (OSError, SafetensorError) as error:
+        raise cannot_write(path, error) from error
+    except RuntimeError as error:
         # On a full disk torch reports only a position; the cause is in the context.
-        cause = error.__context__ if isinstance(error.__context__, OSError) else error
-        raise cannot_write(path, cause) from error
+        if not isinstance(error.__context__, OSError):
+            raise
+        raise cannot_write(path, error.__context__) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
