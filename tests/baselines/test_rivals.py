@@ -1,5 +1,8 @@
 """What the Transformer's rivals have in common: padding, the past, the search, saving, learning."""
 
+import json
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -12,9 +15,12 @@ from transformer.baselines import (
     RecurrentConfig,
     RecurrentTranslator,
 )
+from transformer.data.tokenizer import Tokenizer
 from transformer.inference.decoding import beam_search, greedy_search
+from transformer.inference.translator import Translator
 from transformer.lab.toys.toy import REVERSE, exact_match, train_toy
 from transformer.model.base import TranslationModel
+from transformer.model.transformer import Transformer
 
 SOURCE = torch.tensor([[3, 4, 5, 6, 2], [7, 8, 2, 0, 0], [9, 2, 0, 0, 0]])
 TARGET = torch.tensor([[1, 9, 10, 11], [1, 12, 13, 0], [1, 14, 3, 4]])
@@ -124,6 +130,37 @@ def test_it_comes_back_from_a_folder(model, tmp_path):
     loaded = type(model).from_pretrained(tmp_path)
     assert loaded.config == model.config and not loaded.training
     torch.testing.assert_close(loaded(SOURCE, TARGET), model(SOURCE, TARGET))
+
+
+@pytest.mark.parametrize("make", [recurrent, convolutional])
+def test_a_translator_comes_back_with_its_class(tmp_path, make):
+    tokenizer = Tokenizer.train(["the cat sees a dog"] * 3, 265)
+    translator = Translator(make(265).eval(), tokenizer)
+    translator.save_pretrained(tmp_path)
+    back = Translator.from_pretrained(tmp_path)
+    assert type(back.model) is type(translator.model)
+    assert back("the cat", max_length=5) == translator("the cat", max_length=5)
+    # In a program that has not imported the class, too.
+    code = (
+        "import sys, transformer; print(transformer.Translator.from_pretrained(sys.argv[1]).model)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, check=True)
+    assert done.stdout.decode().startswith(type(translator.model).__name__)
+    with pytest.raises(ValueError, match=f"a {make.__name__} model, .* use Translator"):
+        Transformer.from_pretrained(tmp_path)
+    settings = json.loads((tmp_path / "config.json").read_text()) | dict(architecture="mine")
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    with pytest.raises(ValueError, match="unknown architecture 'mine'; known: .*transformer"):
+        Translator.from_pretrained(tmp_path)
+
+
+def test_it_has_no_attention_maps_and_says_so_before_a_search(monkeypatch):
+    translator = Translator(recurrent(265), Tokenizer.train(["the cat sees a dog"] * 3, 265))
+    monkeypatch.setattr(
+        translator.model, "start_decoding", lambda *_, **__: pytest.fail("searched")
+    )
+    with pytest.raises(TypeError, match="model must be a Transformer, got RecurrentTranslator"):
+        translator.attention("the cat")
 
 
 @pytest.mark.parametrize("make, rate", [(recurrent, 5e-3), (convolutional, 3e-3)])

@@ -26,6 +26,8 @@ def test_info_of_this_installation_and_of_a_preset():
     shown = run("info", "wmt14-base").stdout
     assert re.search(r"^parameters +63,082,496 ", shown, re.M)
     assert re.search(r"^d_model +512$", shown, re.M)
+    for name in ("multi30k-recurrent", "multi30k-convolutional"):
+        assert re.search(r"^parameters +\d,\d{3},\d{3} ", run("info", name).stdout, re.M)
 
 
 def test_what_info_shows_can_be_set(trained, files, tmp_path):

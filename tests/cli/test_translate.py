@@ -1,12 +1,15 @@
 """``transformer translate``: arguments, files and streams."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.cli.conftest import command, fails, run
 from transformer.inference.translator import Translator
+from transformer.model.transformer import Transformer
 
 
 def test_arguments_and_standard_input_give_what_the_translator_gives(trained):
@@ -27,15 +30,24 @@ def test_one_line_comes_out_for_one_that_goes_in(trained):
     assert run("translate", "-m", trained[0], input="").stdout == ""
 
 
-def test_bad_lines_are_named_and_those_before_them_answered(trained):
+@pytest.fixture(scope="module")
+def learned(trained, tmp_path_factory):
+    """The folder of a model with 60 learned positions, and random weights."""
+    translator = Translator.from_pretrained(trained[0])
+    config = replace(translator.model.config, positions="learned", max_length=60)
+    folder = tmp_path_factory.mktemp("learned")
+    return Translator(Transformer(config), translator.tokenizer).save_pretrained(folder)
+
+
+def test_bad_lines_are_named_and_those_before_them_answered(trained, learned):
     result = fails(
         "translate", "-m", trained[0], input=b"the cat\nthe \xe4\n",
         saying="standard input is not UTF-8: line 2 holds the byte 0xe4",
     )  # fmt: skip
     assert result.stdout.count("\n") == 1
     result = fails(
-        "translate", "-m", trained[0], input="the cat\n" + "cat " * 10_000 + "\n",
-        saying=r"line 2 has \d+ tokens, more than the 1024 that the model takes",
+        "translate", "-m", learned, input="the cat\n" + "cat " * 10_000 + "\n",
+        saying=r"line 2 has \d+ tokens, more than the 60 that the model takes",
     )  # fmt: skip
     assert result.stdout.count("\n") == 1
 
@@ -52,14 +64,27 @@ def test_a_file_becomes_a_file_line_by_line(trained, tmp_path):
         assert result.stdout == "" and (tmp_path / f"{name}.fr").read_text() == expected
     piped = run("translate", "-m", trained[0], "--input", "-", input="\n".join(texts))
     assert piped.stdout == expected
-    # Nothing is half-written, and nothing is lost.
-    (tmp_path / "bad.en").write_bytes(b"the cat\n\xe4\n")
-    new = "translate", "-m", trained[0], "-i", tmp_path / "bad.en", "-o", tmp_path / "new.fr"
-    fails(*new, saying="bad.en is not UTF-8: line 2")
-    assert not (tmp_path / "new.fr").exists() and len([*tmp_path.iterdir()]) == 5
+    assert len([*tmp_path.iterdir()]) == 4
     old = "translate", "-m", "nothing", "the cat", "-o", tmp_path / "my.en.fr"
     fails(*old, saying="my.en.fr exists; choose another file")
     assert (tmp_path / "my.en.fr").read_text() == expected
+
+
+def test_an_error_keeps_the_finished_part_and_blames_no_disk(trained, tmp_path, monkeypatch):
+    (tmp_path / "bad.en").write_bytes(b"the cat\n\nthe dog\n\xe4\n")
+    new = "translate", "-m", trained[0], "-i", tmp_path / "bad.en", "-o", tmp_path / "new.fr"
+    fails(*new, saying=r"bad.en is not UTF-8: line 4 .*; .* in .*new.fr.partial")
+    expected = Translator.from_pretrained(trained[0])(["the cat", "", "the dog"])
+    found = (tmp_path / "new.fr.partial").read_text()
+    assert found == "".join(f"{line}\n" for line in expected)
+    assert not (tmp_path / "new.fr").exists()
+
+    def fail(*_, **__):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Translator, "translate", fail)
+    fails(*new, saying=r"error: CUDA out of memory$")
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.en"]
 
 
 def test_the_best_translations_come_with_line_number_and_score(trained):

@@ -19,7 +19,8 @@ LINE_ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 def translator(unchecked, small_transformer):
     """Random weights, which produce any bytes, line ends among them."""
     tokenizer = Tokenizer.train(["Where is the train station?", "Grüße aus Köln 🙂"] * 3, 270)
-    return Translator(small_transformer(tokenizer.vocab_size, max_length=80), tokenizer)
+    model = small_transformer(tokenizer.vocab_size, positions="learned", max_length=80)
+    return Translator(model, tokenizer)
 
 
 def answers(translator, data, at_once=4):

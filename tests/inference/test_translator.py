@@ -14,6 +14,7 @@ from huggingface_hub import HfApi, ModelCard, RepoUrl
 from huggingface_hub.utils import filter_repo_objects
 
 from transformer.data.tokenizer import Tokenizer
+from transformer.fast import is_enabled
 from transformer.inference.decoding import beam_search
 from transformer.inference.options import SearchOptions
 from transformer.inference.results import Translation
@@ -39,7 +40,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def translator(unchecked, small_transformer, tokenizer):
-    model = small_transformer(tokenizer.vocab_size, max_length=80)
+    model = small_transformer(tokenizer.vocab_size, positions="learned", max_length=80)
     # Only readable pieces; otherwise its translations would be broken UTF-8.
     for token, piece in enumerate(tokenizer.tokens(range(tokenizer.vocab_size))):
         if not (piece.isascii() and piece.isalnum()) and token != tokenizer.eos_id:
@@ -129,6 +130,18 @@ def test_bad_texts(translator):
     for other, kind in ((7, "int"), ({"a": "b"}, "dict")):
         with pytest.raises(TypeError, match=f"a string or several strings, got {kind}"):
             translator(other)
+
+
+def test_only_learned_positions_limit_a_sentence(translator, small_transformer, tokenizer):
+    text = "Where is the train station? " * 20
+    with pytest.raises(ValueError, match="more than the 80"):
+        translator(text)
+    for positions in ("sinusoidal", "rotary"):
+        model = small_transformer(tokenizer.vocab_size, positions=positions, max_length=80)
+        ids = torch.tensor([[*tokenizer.encode(text.strip()), tokenizer.eos_id]])
+        best = beam_search(model, ids, max_length=5)[0]
+        found = Translator(model, tokenizer).translate(text, max_length=5, return_scores=True)
+        assert found.tokens == best.tokens and ids.size(1) > 80
 
 
 # ------------------------------------------------------------------ options and scores
@@ -275,6 +288,12 @@ def test_attention_is_that_of_the_model_without_dropout(translator, tokenizer):
         np.testing.assert_array_equal(one.decoder[layer], expected.decoder[layer][0])
 
 
+def test_attention_reads_capitals_as_the_translation_does(translator):
+    plain, loud = (translator.attention(text) for text in ("Where is it?", "WHERE IS IT?"))
+    assert loud.source_tokens == plain.source_tokens
+    assert loud.predicted_tokens == plain.predicted_tokens
+
+
 # ------------------------------------------------------------------ saving and loading
 
 
@@ -311,6 +330,14 @@ def test_the_device(translator, tmp_path):
     assert fresh.to("meta") is fresh and fresh.device == torch.device("meta")
     with pytest.raises(ValueError, match="device must be one of this machine, got 'cuda:99'"):
         Translator.from_pretrained(folder).to("cuda:99")
+
+
+def test_not_fast_is_plain_whatever_was_before(small_transformer, tokenizer):
+    model = small_transformer(tokenizer.vocab_size)
+    Translator(model, tokenizer)
+    assert is_enabled(model)
+    Translator(model, tokenizer, fast=False)
+    assert not is_enabled(model)
 
 
 def test_a_damaged_card_does_not_keep_a_model_from_loading(translator, tmp_path):

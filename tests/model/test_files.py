@@ -21,3 +21,12 @@ def test_modes_follow_the_umask(tmp_path, umask):
     finally:
         os.umask(former)
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o666 & ~umask}
+
+
+def test_an_error_that_is_not_about_the_file_stays_what_it_is(tmp_path):
+    def fail(path):
+        raise RuntimeError("CUDA error")
+
+    with pytest.raises(RuntimeError, match="CUDA error"):
+        write_atomically(tmp_path / "a", fail)
+    assert not list(tmp_path.iterdir())

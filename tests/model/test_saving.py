@@ -73,7 +73,8 @@ def test_what_a_killed_program_left_is_removed(tmp_path):
 
 def test_written_files(saved):
     assert {path.name for path in saved.iterdir()} == {"config.json", "model.safetensors"}
-    assert json.loads((saved / "config.json").read_text()) == make_config().to_dict()
+    expected = dict(architecture="transformer") | make_config().to_dict()
+    assert json.loads((saved / "config.json").read_text()) == expected
     weights = load_file(saved / "model.safetensors")
     model = Transformer.from_pretrained(saved)
     assert sum(value.numel() for value in weights.values()) == model.num_parameters()

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from sacrebleu.metrics import BLEU
 from transformer.baselines import ConvolutionalConfig, RecurrentConfig
 from transformer.data.corpora import Corpus, Split
 from transformer.inference.translator import Translator
+from transformer.model.transformer import Transformer
 from transformer.recipes.averaging import average_model, last_checkpoints
 from transformer.recipes.record import read_record, read_translations, write_record
 from transformer.recipes.translation import TranslationRun, evaluate
@@ -93,11 +95,12 @@ def test_a_baseline_runs_as_the_transformer_does(tmp_path, preset, corpus, name)
     record = run.finish()
     assert record["architecture"] == name
     assert record["preset"]["model"] == BASELINES[name].to_dict()
-    # Its own class reads it back, and the mean of its checkpoints is what was saved.
-    model = type(run.model).from_pretrained(run.folder / "model")
+    # It is read back, and the mean of its checkpoints is what was saved.
+    loaded = Translator.from_pretrained(run.folder / "model")
+    assert f"\nA {name} encoder-decoder with " in loaded.card
     averaged = average_model(last_checkpoints(run.folder, 2))
     texts = corpus.test.source
-    assert Translator(model, run.tokenizer)(texts) == run.translator(texts)
+    assert loaded(texts) == run.translator(texts)
     assert averaged(texts) == run.translator(texts)
     with pytest.raises(ValueError, match="another configuration"):
         TranslationRun(preset, run.folder, corpus=corpus)
@@ -156,11 +159,14 @@ def test_sentences_too_long_for_the_model_do_not_end_a_run_late(tmp_path, preset
     splits["validation"] = Split([long, "the cat"], ["Katze", "Katze"])
     small = Corpus("small", "en", "de", "free", splits)
     changed = preset.with_changes(max_steps=1)
-    changed = replace(changed, model=replace(changed.model, max_length=30))
-    with pytest.warns(UserWarning, match="left out 1 of 13 pairs with more than 30 tokens"):
-        run = TranslationRun(changed, tmp_path / "run", corpus=small)
-    assert run.train()
-    assert {m["pairs"] for m in run.finish()["metrics"]} == {12}
+    for positions, left in (("learned", 12), ("sinusoidal", 13)):
+        model = replace(changed.model, positions=positions, max_length=30)
+        with warnings.catch_warnings(record=True) as caught:
+            run = TranslationRun(replace(changed, model=model), tmp_path / positions, corpus=small)
+        said = "left out 1 of 13 pairs with more than 30 tokens"
+        assert any(said in str(each.message) for each in caught) == (left == 12)
+        assert run.train()
+        assert {m["pairs"] for m in run.finish()["metrics"]} == {left}
 
 
 def test_what_is_no_record_is_refused(tmp_path):
@@ -214,6 +220,23 @@ class TestFolders:
             TranslationRun(preset.with_changes(max_steps=2), tmp_path, corpus=corpus)
         with pytest.raises(ValueError, match=r"tokenizer\.json is not as it was saved"):
             average_model(last_checkpoints(tmp_path, 1))
+
+    def test_only_models_that_differ_in_their_weights_are_averaged(self, finished, tmp_path):
+        run = finished[0].folder / "model"
+        translator = Translator.from_pretrained(run)
+
+        def changed(**changes):
+            model = Transformer(replace(translator.model.config, **changes))
+            model.load_state_dict(translator.model.state_dict())
+            return Translator(model, translator.tokenizer).save_pretrained(tmp_path / "model")
+
+        assert average_model([run, changed(dropout=0.0)])("the cat") == translator("the cat")
+        with pytest.raises(
+            ValueError, match=r"is another model than .* \(num_heads: 1 there, 2 here"
+        ):
+            average_model([run, changed(num_heads=1)])
+        with pytest.raises(ValueError, match="fr has another vocabulary than tatoeba-en-de"):
+            average_model(["tatoeba-en-de", "tatoeba-en-fr"])
 
     def test_too_few_checkpoints_cannot_be_averaged(self, finished):
         with pytest.raises(ValueError, match="holds 2 checkpoints, fewer than last=3"):

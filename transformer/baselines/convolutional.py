@@ -180,6 +180,8 @@ class ConvolutionalTranslator(TranslationModel):
     Paper: sections 2 and 4, Table 2 (ConvS2S)
     """
 
+    architecture = "convolutional"
+
     def __init__(self, config: ConvolutionalConfig):
         super().__init__(config)
         d = config.d_model

@@ -98,6 +98,8 @@ class RecurrentTranslator(TranslationModel):
     Paper: section 3.2.1 (additive attention, in the model that it was made for)
     """
 
+    architecture = "recurrent"
+
     def __init__(self, config: RecurrentConfig):
         super().__init__(config)
         d, hidden = config.d_model, config.d_hidden or config.d_model

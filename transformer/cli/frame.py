@@ -50,8 +50,8 @@ class OneLineErrors(TyperGroup):
                 result = super().invoke(ctx)
                 sys.stdout.flush()
                 return result
-            except KeyboardInterrupt:
-                _complain("interrupted")
+            except KeyboardInterrupt as error:
+                _complain(_with_notes("interrupted", error))
                 code = 130
             except BrokenPipeError:
                 # The reader closed the pipe. Python's flush at exit must not fail again.
@@ -61,7 +61,7 @@ class OneLineErrors(TyperGroup):
                 code, line = _judge(error)
                 if code is None or ctx.params.get("debug"):
                     raise
-                _complain(line)
+                _complain(_with_notes(line, error))
         raise typer.Exit(code)
 
 
@@ -124,6 +124,10 @@ def _message(error: Exception | str) -> str:
     else:
         text = str(error) or type(error).__name__
     return " ".join(text.split())
+
+
+def _with_notes(line: str, error: BaseException) -> str:
+    return "; ".join([line, *getattr(error, "__notes__", ())])
 
 
 def _version(asked: bool) -> bool:

@@ -3,12 +3,15 @@
 import platform
 from dataclasses import fields, is_dataclass
 from importlib import metadata
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from transformer import __version__
 from transformer.cli.frame import DataDir, app
+
+if TYPE_CHECKING:  # it imports torch
+    from transformer.model.base import TranslationModel
 
 
 @app.command()
@@ -52,15 +55,20 @@ def info(
     if name is None:
         _installation()
     elif name in PRESETS:
+        import torch
+
+        from transformer.recipes.architectures import build_model
+
         preset = PRESETS[name]
-        _size(preset.model)
+        with torch.device("meta"):  # shapes without memory
+            _size(build_model(preset.model))
         _fields(preset)
     else:
         from transformer.inference.translator import Translator
 
-        config = Translator.from_pretrained(name).model.config
-        _size(config)
-        _fields(config)
+        model = Translator.from_pretrained(name).model
+        _size(model)
+        _fields(model.config)
 
 
 def _installation() -> None:
@@ -81,13 +89,8 @@ def _installation() -> None:
     )
 
 
-def _size(config: Any) -> None:
-    import torch
-
-    from transformer.model.transformer import Transformer
-
-    with torch.device("meta"):  # shapes without memory
-        count = Transformer(config).num_parameters()
+def _size(model: "TranslationModel") -> None:
+    count = model.num_parameters()
     typer.echo(f"parameters  {count:,} ({4 * count / 1e6:,.1f} MB as float32)")
 
 

@@ -71,6 +71,7 @@ def translate(
     translated one batch at a time; with --batch-size 1 each line is translated as it arrives.
     Columns are separated by tabs: line number (--n-best), score (--scores), translation. A sentence
     in capitals is translated as if it were in lower case, and its translation printed in capitals.
+    If an error ends the command, the finished translations are in FILE.partial.
 
     \b
     Examples:
@@ -92,7 +93,6 @@ def translate(
     from transformer.inference.sentences import import_sentencex
     from transformer.inference.stream import translate_lines
     from transformer.inference.translator import Translator
-    from transformer.model.files import write_atomically
 
     if split_sentences:
         import_sentencex()
@@ -119,7 +119,7 @@ def translate(
         for row in rows:
             typer.echo(row)
     else:
-        write_atomically(output_file, lambda path: _write(path, rows))
+        _write(output_file, rows)
 
 
 def _lines(text: list[str] | None, input_file: str | None) -> tuple[Iterable[str], str]:
@@ -166,11 +166,30 @@ def _rows(found: "Iterable[Translation | list[Translation]]", scores: bool) -> I
 
 
 def _write(path: Path, rows: Iterable[str]) -> None:
+    """Write each row to ``PATH.partial`` as it comes, and rename the file when it is complete.
+
+    If an error ends the run, its note names the partial file.
+    """
     from tqdm import tqdm
 
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
+    from transformer.model.files import cannot_write, write_atomically
+
+    partial = path.with_name(f"{path.name}.partial")
+    write_atomically(partial, Path.touch)
+    try:
         for row in tqdm(rows, unit=" lines", disable=None):
-            file.write(f"{row}\n")
+            try:
+                with open(partial, "a", encoding="utf-8", newline="\n") as file:
+                    file.write(f"{row}\n")
+            except OSError as error:  # those of the translation are not about this file
+                raise cannot_write(path, error) from error
+        partial.replace(path)
+    except BaseException as error:
+        if partial.stat().st_size:
+            error.add_note(f"the translations before it are in {partial}")
+        else:
+            partial.unlink()
+        raise
 
 
 @app.command()

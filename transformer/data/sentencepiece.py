@@ -120,7 +120,7 @@ class SentencePieceTokenizer:
 
         Args:
             folder: created if it does not exist; files of these names are replaced.
-            model_max_length: most tokens that the model takes, EOS included; None if unknown.
+            model_max_length: most tokens that the model takes, EOS included; None for no limit.
             target: the tokenizer of the target language; None for this one.
 
         Returns:

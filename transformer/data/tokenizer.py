@@ -127,7 +127,8 @@ class Tokenizer:
 
         Args:
             folder: Made if it does not exist; files of these names are replaced.
-            model_max_length: Most tokens that the model takes, ``<eos>`` included; None if unknown.
+            model_max_length: Most tokens that the model takes, ``<eos>`` included; None for no
+                limit.
 
         Returns:
             The names of the files.
@@ -249,7 +250,7 @@ def hugging_face_config(eos: str, model_max_length: int | None) -> dict[str, Any
 
     Args:
         eos: The token at the end of each text.
-        model_max_length: Most tokens that the model takes; None if unknown.
+        model_max_length: Most tokens that the model takes; None for no limit.
     """
     settings: dict[str, Any] = dict(
         tokenizer_class="PreTrainedTokenizerFast",
@@ -326,7 +327,7 @@ def save_tokenizers(
             :class:`~transformer.data.sentencepiece.SentencePieceTokenizer`.
         target: The same object if both languages share it.
         folder: Made if it does not exist; files of these names are replaced.
-        model_max_length: Most tokens that the model takes, ``eos_id`` included; None if unknown.
+        model_max_length: Most tokens that the model takes, ``eos_id`` included; None for no limit.
 
     Returns:
         The names of the files.

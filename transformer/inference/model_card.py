@@ -62,10 +62,11 @@ def model_card(
         metrics: each with ``split``, ``pairs``, ``weights``, ``beam_size``, ``alpha``, ``name``,
             ``score`` and ``signature``. Those of the averaged weights are shown if there are any.
         parameters: number of parameters.
-        training: any of ``steps``, ``target_tokens``, ``minutes``, ``seed``, ``averaged`` (names of
-            the checkpoints), ``hardware`` and ``preset``, whose ``init_from`` names the model that
-            the run started from; other entries are ignored, so you can pass a whole record. If the
-            run went on with the model of an earlier one, ``first_run`` has the entries of that one.
+        training: any of ``architecture``, ``steps``, ``target_tokens``, ``minutes``, ``seed``,
+            ``averaged`` (names of the checkpoints), ``hardware`` and ``preset``, whose
+            ``init_from`` names the model that the run started from; other entries are ignored, so
+            you can pass a whole record. If the run went on with the model of an earlier one,
+            ``first_run`` has the entries of that one.
         preset: name of the preset.
         command: the command that repeats the run.
         limits: what the model cannot do.
@@ -86,7 +87,7 @@ def model_card(
     parts = [
         f"---\n{_metadata(title, languages, corpus, metrics, _base(training)).to_yaml()}\n---",
         f"# {title}",
-        f"An encoder-decoder Transformer{size}{direction}, made with the package `{LIBRARY}`.",
+        f"{_kind(training)}{size}{direction}, made with the package `{LIBRARY}`.",
         f"## How to use\n\n{_usage(name, languages)}",
         *([f"## Training\n\n{text}"] if (text := _training(training, preset, command)) else []),
         *([f"## Data\n\n{text}"] if (text := _data(corpus)) else []),
@@ -133,6 +134,13 @@ def _title(name: str) -> str:
     parts = name.rstrip("/").split("/")
     last = parts[-2] if parts[-1] == "model" and len(parts) > 1 else parts[-1]
     return "Translator" if name == _UNNAMED else last
+
+
+def _kind(training: Mapping[str, Any]) -> str:
+    architecture = training.get("architecture", "transformer")
+    if architecture == "transformer":
+        return "An encoder-decoder Transformer"
+    return f"A {architecture} encoder-decoder" if architecture else "An encoder-decoder"
 
 
 def _codes(languages: Sequence[str]) -> list[str]:

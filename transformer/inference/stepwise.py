@@ -192,7 +192,5 @@ def length_limits(
         raise ValueError("source must be padded at the end of each row")
     if max_length is not None:
         return [max_length] * len(source)
-    # Sinusoids and recurrent models have no length limit; learned positions do.
-    learned = getattr(config, "positions", None) == "learned"
-    longest = config.max_length if learned else math.inf
+    longest = math.inf if model.longest is None else model.longest
     return [min(length + EXTRA_LENGTH, longest) for length in lengths]

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 
 from transformer.data.progress import in_live_notebook
 from transformer.data.tokenizer import TokenizerLike, load_tokenizers, save_tokenizers
-from transformer.fast import enable
+from transformer.fast import disable, enable
 from transformer.fast.device import set_up
 from transformer.inference.decoding import beam_search
 from transformer.inference.device import choose_device
@@ -34,7 +34,7 @@ from transformer.inference.sentences import (
     to_sentence_case,
 )
 from transformer.inference.stepwise import evaluation_mode
-from transformer.model.base import TranslationModel
+from transformer.model.base import TranslationModel, load_model
 from transformer.model.hub import upload, write_folder
 from transformer.model.pretrained import CARD, HubOptions, locate, require_known
 from transformer.model.transformer import Transformer
@@ -58,7 +58,8 @@ class Translator:
         tokenizer: the tokenizer of the model's training.
         device: where to move the model; None to leave it where it is.
         target_tokenizer: that of the target language; None if both languages share ``tokenizer``.
-        fast: on a CPU, run the model with the faster classes of :mod:`transformer.fast`.
+        fast: on a CPU, run the model with the faster classes of :mod:`transformer.fast`. False
+            removes them if something else has enabled them.
 
     Raises:
         ValueError: if a tokenizer does not fit the model.
@@ -121,7 +122,7 @@ class Translator:
         location = locate(name_or_path, **options)
         source, target = load_tokenizers(location.folder)
         try:
-            model = Transformer.load(location)
+            model = load_model(location)
         except ValueError as error:
             raise ValueError(f"the model in {location.name!r} does not load: {error}") from None
         translator = cls(model, source, device, target)
@@ -162,7 +163,9 @@ class Translator:
 
     def _speed_up(self) -> None:
         set_up(self.device)
-        if self._fast and self.device.type == "cpu":
+        if not self._fast:
+            disable(self.model)
+        elif self.device.type == "cpu":
             enable(self.model)
 
     def save_pretrained(self, folder: str | Path, half: bool = False) -> Path:
@@ -180,7 +183,7 @@ class Translator:
             OSError: if a file cannot be written; existing files stay.
         """
         tokenizers = self.tokenizer, self.target_tokenizer
-        longest = getattr(self.model.config, "max_length", None)
+        longest = self.model.longest
         write_tokenizers = partial(save_tokenizers, *tokenizers, model_max_length=longest)
         return write_folder(folder, self.model, write_tokenizers, self.card, half)
 
@@ -216,7 +219,8 @@ class Translator:
 
         def write(folder: Path) -> None:
             self.save_pretrained(folder, half)
-            card = self.card or model_card(parameters=self.model.num_parameters())
+            kind = dict(architecture=self.model.architecture)
+            card = self.card or model_card(parameters=self.model.num_parameters(), training=kind)
             (folder / CARD).write_text(with_address(card, repo_id), encoding="utf-8")
 
         return upload(repo_id, write, private, token, revision, commit_message)
@@ -469,15 +473,19 @@ class Translator:
         """Return the attention weights of all layers and heads for one sentence pair.
 
         Args:
-            source_text: the sentence.
+            source_text: the sentence; one in all capitals counts as in lower case, as in
+                :meth:`translate`.
             target_text: its translation, the decoder's input; None for the model's own.
 
         Raises:
+            TypeError: if the model is not a Transformer.
             ValueError: if the source is empty or a text has more tokens than the model takes.
 
         Paper: section 3.2.3, Figures 3 to 5
         """
-        source = self._encode(source_text, "source_text")
+        if not isinstance(self.model, Transformer):
+            raise TypeError(f"model must be a Transformer, got {type(self.model).__name__}")
+        ((source, _),) = self._prepare(source_text, "source_text", self._splitter(False), True)
         if len(source) == 1:
             raise ValueError("source_text must not be empty")
         inputs = self._pad([source])
@@ -487,8 +495,6 @@ class Translator:
         else:
             target = self._encode(target_text, "target_text", self.target_tokenizer)
         shifted = [self.tokenizer.bos_id, *target[:-1]]
-        if not isinstance(self.model, Transformer):
-            raise TypeError(f"model must be a Transformer, got {type(self.model).__name__}")
         with evaluation_mode(self.model):
             maps = self.model.attention_weights(inputs, self._pad([shifted]))
         return AttentionWeights(
@@ -501,8 +507,7 @@ class Translator:
         )
 
     def _encode(self, text: object, name: str, tokenizer: TokenizerLike | None = None) -> list[int]:
-        longest = getattr(self.model.config, "max_length", None)
-        ids = encode_sentence(text, name, tokenizer or self.tokenizer, longest)
+        ids = encode_sentence(text, name, tokenizer or self.tokenizer, self.model.longest)
         return [*ids, self.tokenizer.eos_id]
 
     def _pad(self, rows: list[list[int]]) -> Int[Tensor, "B S"]:

@@ -5,13 +5,21 @@ Paper: section 3, Figure 1
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from transformer.model.hub import HubModel
+from transformer.model.pretrained import CONFIG, Location
+
+# Classes by architecture. Each enters itself when its module is imported.
+_CLASSES: dict[str, type["TranslationModel"]] = {}
+# The modules of the library's own. A model is loaded by name, so this floor does not import them.
+_OWN = ("transformer.model.transformer", "transformer.baselines")
 
 
 class TranslationModel(nn.Module, HubModel, ABC):
@@ -30,6 +38,11 @@ class TranslationModel(nn.Module, HubModel, ABC):
 
     Paper: section 3, Figure 1
     """
+
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        if name := vars(cls).get("architecture"):
+            _CLASSES[name] = cls
 
     def __init__(self, config: Any):
         super().__init__()
@@ -131,6 +144,15 @@ class TranslationModel(nn.Module, HubModel, ABC):
         Paper: section 3.1 (auto-regressive generation)
         """
 
+    @property
+    def longest(self) -> int | None:
+        """The largest number of tokens in a sequence, set by learned positions; None for no limit.
+
+        Paper: section 3.5
+        """
+        learned = getattr(self.config, "positions", None) == "learned"
+        return self.config.max_length if learned else None
+
     def num_parameters(self) -> int:
         """Count the parameters, a shared matrix once.
 
@@ -171,3 +193,25 @@ class TranslationModel(nn.Module, HubModel, ABC):
             else:
                 split[name] = weight
         return split
+
+
+def load_model(location: Location, device: torch.device | str | None = None) -> TranslationModel:
+    """Load a model as the class of the architecture that its configuration names.
+
+    Args:
+        location: where :func:`~transformer.model.pretrained.locate` found it.
+        device: where to put it; None for the CPU.
+
+    Raises:
+        ValueError: if no class has that architecture, or as ``from_pretrained`` of the class.
+    """
+    name = str(location.settings().get("architecture", "transformer"))
+    if name not in _CLASSES:
+        for module in _OWN:
+            import_module(module)
+    if name not in _CLASSES:
+        raise ValueError(
+            f"{CONFIG} of {location.name!r} has the unknown architecture {name!r}; known: "
+            f"{', '.join(_CLASSES)}. Import the module of your own class before you load its model"
+        )
+    return _CLASSES[name].load(location, device)

@@ -51,10 +51,13 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except (OSError, RuntimeError, SafetensorError) as error:
+    except (OSError, SafetensorError) as error:
+        raise cannot_write(path, error) from error
+    except RuntimeError as error:
         # On a full disk torch reports only a position; the cause is in the context.
-        cause = error.__context__ if isinstance(error.__context__, OSError) else error
-        raise cannot_write(path, cause) from error
+        if not isinstance(error.__context__, OSError):
+            raise
+        raise cannot_write(path, error.__context__) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -153,7 +156,7 @@ def write_manifest(folder: Path | str, *names: str) -> None:
     Raises:
         OSError: if a file cannot be read, or the manifest not written.
     """
-    sums = {name: _checksum(Path(folder) / name) for name in sorted(names)}
+    sums = {name: file_checksum(Path(folder) / name) for name in sorted(names)}
     write_json(Path(folder) / MANIFEST, sums)
 
 
@@ -179,14 +182,15 @@ def require_unchanged(folder: Path | str, *names: str) -> None:
     if not isinstance(sums, dict):
         raise ValueError(f"{path} must hold checksums by file, got {sums!r:.60}; remove it")
     for name in names:
-        if name in sums and sums[name] != _checksum(Path(folder) / name):
+        if name in sums and sums[name] != file_checksum(Path(folder) / name):
             raise ValueError(
                 f"{Path(folder) / name} is not as it was saved: damaged, or changed by hand. Take "
                 f"a whole copy of the folder; or, if the change is meant, remove its {MANIFEST}"
             )
 
 
-def _checksum(path: Path) -> str:
+def file_checksum(path: Path) -> str:
+    """Compute the CRC-32 of a file: of its content if it is JSON, of its weights if it has any."""
     if path.suffix == ".json":
         content = json.dumps(read_json(path), sort_keys=True)
         return f"{zlib.crc32(content.encode()):08x}"

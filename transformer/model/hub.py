@@ -7,7 +7,17 @@ from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    Union,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import torch
 from huggingface_hub import HfApi
@@ -57,6 +67,9 @@ class HubModel:
     """
 
     config: Any
+    #: Name in ``config.json``, by which ``Translator.from_pretrained`` finds the class; None for a
+    #: model that only its own ``from_pretrained`` loads.
+    architecture: ClassVar[str | None] = None
 
     @classmethod
     def from_pretrained(
@@ -98,12 +111,8 @@ class HubModel:
             FileNotFoundError: if there is no weight file.
             ValueError: as :meth:`from_pretrained`.
         """
-        require_unchanged(location.folder, CONFIG, location.weights.name)
-        try:
-            config = _configuration(get_type_hints(cls.__init__)["config"], location.settings())
-        except (TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())[:300]
-            raise ValueError(f"{CONFIG} of {location.name!r} is not valid: {reason}") from None
+        config = cls.load_config(location)
+        require_unchanged(location.folder, location.weights.name)
         try:
             _require_fitting(cls, config, location.weights)
             model = cls(config)  # type: ignore[call-arg]
@@ -115,6 +124,30 @@ class HubModel:
             raise ValueError(
                 f"the weights in {location.name!r} do not fit its configuration: {reason}"
             ) from None
+
+    @classmethod
+    def load_config(cls, location: Location) -> Any:
+        """Load the configuration of a model of this class.
+
+        Args:
+            location: where its files are.
+
+        Raises:
+            ValueError: if it is damaged, a field is unknown, or it is of another architecture.
+        """
+        require_unchanged(location.folder, CONFIG)
+        settings = location.settings()
+        architecture = settings.pop("architecture", cls.architecture)
+        if architecture != cls.architecture:
+            raise ValueError(
+                f"{location.name!r} is a {architecture} model, which {cls.__name__} does not load; "
+                "use Translator.from_pretrained"
+            )
+        try:
+            return _configuration(get_type_hints(cls.__init__)["config"], settings)
+        except (TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise ValueError(f"{CONFIG} of {location.name!r} is not valid: {reason}") from None
 
     def save_pretrained(self, folder: str | Path) -> Path:
         """Write configuration, weights and their checksums to a folder.
@@ -217,7 +250,8 @@ def write_config(folder: Path, model: HubModel) -> None:
     Raises:
         OSError: if it cannot be written.
     """
-    write_json(folder / CONFIG, dict(sorted(model.config.to_dict().items())))
+    named = {} if model.architecture is None else dict(architecture=model.architecture)
+    write_json(folder / CONFIG, dict(sorted((named | model.config.to_dict()).items())))
 
 
 def upload(

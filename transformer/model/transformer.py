@@ -53,6 +53,7 @@ class Transformer(TranslationModel):
     Paper: section 3, Figure 1
     """
 
+    architecture = "transformer"
     config: TransformerConfig
     # Each is an nn.ModuleList, whose own type does not name its items.
     encoder: Sequence[EncoderLayer]
@@ -219,10 +220,9 @@ class Transformer(TranslationModel):
 
         Paper: section 3.1 (auto-regressive generation)
         """
-        c = self.config
-        if c.positions == "learned" and max_length > c.max_length:
+        if self.longest is not None and max_length > self.longest:
             raise ValueError(
-                f"max_length {max_length} is beyond the {c.max_length} learned positions"
+                f"max_length {max_length} is beyond the {self.longest} learned positions"
             )
         memory = self.encode(source)
         layers = []

@@ -35,15 +35,3 @@ def build_model(config: ModelConfig) -> Model:
     """Make the model of a configuration, with fresh weights."""
     make: Callable[[Any], Model] = ARCHITECTURES[architecture(config)][1]
     return make(config)
-
-
-def config_of_class(name: str, values: dict[str, Any]) -> ModelConfig:
-    """Make a configuration from the name of its model's class and its fields, as a run stores them.
-
-    Raises:
-        ValueError: if there is no such class.
-    """
-    kinds = {model.__name__: config for config, model in ARCHITECTURES.values()}
-    if name not in kinds:
-        raise ValueError(f"no model is called {name!r}; known: {', '.join(kinds)}")
-    return kinds[name](**values)

@@ -6,11 +6,15 @@ Paper: section 6.1
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer.data.tokenizer import load_tokenizers
+from transformer.data.tokenizer import TOKENIZER_CONFIG, load_tokenizers
 from transformer.inference.translator import Translator
-from transformer.model.pretrained import locate
-from transformer.recipes.architectures import build_model, config_of_class
-from transformer.training.checkpoint import average_checkpoints, load_state
+from transformer.model.base import load_model
+from transformer.model.files import file_checksum
+from transformer.model.pretrained import TOKENIZER_FILES, Location, locate
+from transformer.training.checkpoint import average_checkpoints
+
+# Fields that change nothing in a translation: the weights fit, and dropout is off.
+_WITHOUT_EFFECT = ("dropout", "attention_dropout", "activation_dropout", "max_length")
 
 
 def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
@@ -36,25 +40,34 @@ def average_model(paths: Sequence[Path | str]) -> Translator:
 
     Args:
         paths: weight files, or other names that :func:`~transformer.model.pretrained.locate` finds.
-            Configuration and tokenizer are those of the first.
+            All must have one configuration, except dropout, and one vocabulary.
 
     Raises:
         FileNotFoundError: if a file, or the run around it, is missing.
-        ValueError: if a file is damaged, or the files are not of one model.
+        ValueError: if a file is damaged, or two models differ in more than their weights.
 
     Paper: section 6.1
     """
     places = [locate(path) for path in paths]
     weights = average_checkpoints([place.weights for place in places])
-    state, kind = places[0].folder / "state.pt", "Transformer"
-    if state.is_file():
-        # Runs of the first version do not name their class: there was only one.
-        kind = load_state(state)["config"].get("architecture", kind)
-    model = build_model(config_of_class(kind, places[0].settings()))
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError:  # a line per weight
-        there = f"the configuration in {places[0].folder}"
-        raise ValueError(f"{paths[0]} holds another model than {there}") from None
+    model = load_model(places[0])
+    for place in places[1:]:
+        config = model.load_config(place)
+        differ = [
+            f"{name}: {getattr(config, name)!r} there, {value!r} here"
+            for name, value in model.config.to_dict().items()
+            if name not in _WITHOUT_EFFECT and getattr(config, name) != value
+        ]
+        if differ:
+            raise ValueError(f"{place.name} is another model than {paths[0]} ({', '.join(differ)})")
+        if _vocabulary(place) != _vocabulary(places[0]):
+            raise ValueError(f"{place.name} has another vocabulary than {paths[0]}")
+    model.load_state_dict(weights)
     source, target = load_tokenizers(places[0].folder)
-    return Translator(model.eval(), source, target_tokenizer=target)
+    return Translator(model, source, target_tokenizer=target)
+
+
+def _vocabulary(place: Location) -> dict[str, str]:
+    """Return the checksum of each file that determines the ids of a text."""
+    files = [place.folder / name for name in TOKENIZER_FILES if name != TOKENIZER_CONFIG]
+    return {file.name: file_checksum(file) for file in files if file.is_file()}

@@ -335,8 +335,8 @@ class TranslationRun:
 
     def _fitting(self, name: str, split: Split) -> Split:
         """Leave out the sentences that are too long for the model, with a warning."""
-        longest = getattr(self.preset.model, "max_length", None)
-        if longest is None:  # a recurrent model has no limit
+        longest = self.model.longest
+        if longest is None:
             return split
         pairs = encode_pairs(self.tokenizer, split)
         fits = np.maximum(pairs.source.lengths(), pairs.target.lengths()) <= longest

@@ -87,8 +87,6 @@ def save_pretrained(
 ) -> Path:
     """Write a folder for :func:`load_pretrained`, ``Translator`` and the Hub.
 
-    To read a model other than the Transformer, call ``from_pretrained(folder)`` of its class.
-
     Args:
         model: the model.
         tokenizer: the tokenizer that it was trained with, of both languages. A translator with two
@@ -107,8 +105,7 @@ def save_pretrained(
         raise ValueError(
             f"tokenizer has {tokenizer.vocab_size} tokens, the model {model.config.vocab_size}"
         )
-    longest = getattr(model.config, "max_length", None)
-    tokenizers = partial(save_tokenizers, tokenizer, tokenizer, model_max_length=longest)
+    tokenizers = partial(save_tokenizers, tokenizer, tokenizer, model_max_length=model.longest)
     return write_folder(folder, model, tokenizers, half=half)
 
 

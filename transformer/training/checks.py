@@ -94,7 +94,7 @@ def training_batches(
         ValueError: if batches were made with other settings, or no pair is left.
     """
     _require_pairs("batches", given)
-    limits = [limit for limit in (config.max_length, _positions(model)) if limit is not None]
+    limits = [limit for limit in (config.max_length, model.longest) if limit is not None]
     longest = min(limits, default=None)
     if isinstance(given, EncodedPairs):
         return TokenBatches(given, config.batch_tokens, config.seed, longest)
@@ -163,7 +163,7 @@ def require_fitting(name: str, batches: TokenBatches | None, model: TranslationM
                 f"{name}: every {side} must end with eos_id {config.eos_id}, but the end "
                 f"of number {row} is {last}"
             )
-    known = _positions(model)
+    known = model.longest
     if known is not None:
         limit = min(batches.batch_tokens, batches.max_length or batches.batch_tokens)
         lengths = _longest(pairs)
@@ -229,12 +229,6 @@ def _require_pairs(name: str, given: Any) -> None:
     if len(pairs.source) != len(pairs.target):
         counts = f"{len(pairs.source)} sources, but {len(pairs.target)} targets"
         raise ValueError(f"{name} must hold pairs, got {counts}")
-
-
-def _positions(model: TranslationModel) -> int | None:
-    """Return the number of learned positions; None if there is no limit."""
-    learned = getattr(model.config, "positions", None) == "learned"
-    return model.config.max_length if learned else None
 
 
 def _longest(pairs: EncodedPairs) -> Any:

@@ -105,7 +105,7 @@ def prepare(
     names = [CONFIG]
     if tokenizer is not None:
         pair = tokenizer if isinstance(tokenizer, tuple) else (tokenizer, tokenizer)
-        names += save_tokenizers(*pair, folder, getattr(model.config, "max_length", None))
+        names += save_tokenizers(*pair, folder, model.longest)
     write_manifest(folder, *names)
 
 
