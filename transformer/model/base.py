@@ -4,7 +4,8 @@ Paper: section 3, Figure 1
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch.nn.functional as F
@@ -171,3 +172,16 @@ class TranslationModel(nn.Module, HubModel, ABC):
             else:
                 split[name] = weight
         return split
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Switch dropout off, and restore each module's mode afterwards."""
+    training = [module for module in model.modules() if module.training]
+    if training:
+        model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

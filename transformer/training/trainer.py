@@ -24,7 +24,7 @@ from transformer.data.batching import Batch, EncodedPairs, TokenBatches
 from transformer.data.tokenizer import TokenizerLike
 from transformer.fast.device import set_up
 from transformer.fast.residual import use_half_residuals
-from transformer.model.base import TranslationModel
+from transformer.model.base import TranslationModel, evaluation_mode
 from transformer.model.transformer import Transformer
 from transformer.training import checks, run_folder, state
 from transformer.training.callbacks import Callback, Callbacks
@@ -398,11 +398,9 @@ class Trainer:
             autocast = self.accelerator.autocast()
             numbers["perplexity"] = perplexity(self.model, self.validation, autocast)
         if self.score is not None:
-            self.model.eval()
-            with self.accelerator.autocast():
+            with evaluation_mode(self.model), self.accelerator.autocast():
                 numbers |= checks.numbers_of(self.score(self.model))
             self._choose_classes()
-        self.model.train()
         return numbers
 
     PROGRESS = ("step", "epoch", "position", "tokens", "seconds", "best")
