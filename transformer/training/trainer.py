@@ -295,8 +295,11 @@ class Trainer:
         found = run_folder.load_newest_state(self.folder)
         run_folder.require_shared(gather_object([found and found[1].name]), self.folder)
         if found is None:
-            # Dropout differs between processes; the initial weights are equal and exist already.
-            set_seed(self.config.seed, device_specific=True)
+            if not self.step:  # otherwise an error ended fit() before the first state was saved
+                if self.accelerator.is_main_process:
+                    run_folder.warn_of_checkpoints(self.folder)
+                # Dropout differs between processes; the initial weights are equal already.
+                set_seed(self.config.seed, device_specific=True)
             return
         saved, file = found
         theirs = state.BUILT_IN | saved["config"]
