@@ -223,7 +223,7 @@ class Trainer:
                 if stop:
                     self.stopped_by = self.interruption.number
                     break
-        return self.stopping or self.step == config.max_steps
+        return self.stopping or self.step >= config.max_steps
 
     def _train_step(self, group: list[Batch], count: int) -> torch.Tensor:
         """Take one optimiser step.
