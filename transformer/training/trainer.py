@@ -273,8 +273,8 @@ class Trainer:
     def resume(self) -> None:
         """Claim the folder and load the state of the run that it holds, if it holds one.
 
-        :meth:`fit` calls it; call it yourself to know ``step`` beforehand. A second call does
-        nothing.
+        :meth:`fit` calls it; call it yourself to know ``step`` beforehand. Further calls before
+        ``fit`` do nothing.
 
         Raises:
             ValueError: if the folder holds a run of another configuration or only damaged states.
@@ -289,6 +289,8 @@ class Trainer:
         except BaseException:
             self.claim = None
             raise
+        # Code between here and the first step may draw random numbers.
+        self.random = state.get_random_state(self.accelerator.device)
         self.resumed = True
 
     def _load_state(self) -> None:
@@ -322,7 +324,6 @@ class Trainer:
     def _sitting(self) -> Iterator[None]:
         """Claim the folder, resume, and report, for the duration of one :meth:`fit`."""
         self.resume()
-        self.claim = self._claim_folder()  # an earlier call of fit() has released it
         self.asked, self.stopped_by, self.saved_at = False, None, self.step
         self.state_seconds = self.seconds  # when the state was last saved
         checks.require_device(self.model, self.accelerator.device)
@@ -340,11 +341,13 @@ class Trainer:
                     self.report.start(self.step, self.config.to_dict() | self._identity())
                     if self.accelerator.is_main_process:
                         run_folder.prepare(self.folder, self.model, self.tokenizer, self.step)
+                state.set_random_state(self.random, self.accelerator.device)
                 yield
                 self._report_written(wait=True)
                 self.callbacks.call("on_end", self)
         finally:
-            self.claim = None
+            # Another process may train in the folder before the next call of fit().
+            self.claim, self.resumed = None, False
 
     def _claim_folder(self) -> FileLock | None:
         return run_folder.claim_folder(self.folder) if self.accelerator.is_main_process else None
