@@ -15,7 +15,8 @@ from transformer.inference.decoding import (
     greedy_search,
     length_penalty,
 )
-from transformer.inference.stepwise import evaluation_mode, length_limits
+from transformer.inference.stepwise import length_limits
+from transformer.model.base import evaluation_mode
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 PAD, BOS, EOS = 0, 1, 2

@@ -128,6 +128,13 @@ def test_an_interrupted_run_ends_as_if_it_had_never_stopped(
     assert numbers(again.finish()) == numbers(finished[1])
 
 
+def test_a_run_with_more_steps_than_asked_for_is_not_interrupted(finished, preset, corpus):
+    folder = finished[0].folder
+    shorter = TranslationRun(preset.with_changes(max_steps=1), folder, corpus=corpus)
+    assert f"already at step {finished[0].trainer.step}" in shorter.describe()
+    assert shorter.train()
+
+
 def test_a_run_killed_before_its_first_checkpoint_starts_afresh(tmp_path, preset, corpus, make):
     folder = tmp_path / "run"
     TranslationRun(preset, folder, corpus=make(mark=" indeed"))

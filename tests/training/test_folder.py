@@ -157,6 +157,21 @@ def test_a_state_with_other_content_is_refused(tmp_path, change):
     assert "\n" not in str(caught.value)
 
 
+def test_checkpoints_without_a_state_are_not_removed_silently(tmp_path):
+    trainer_in(tmp_path, max_steps=6).fit()
+    for name in ("state.pt", FORMER_STATE):
+        flip(tmp_path / name, 1000)
+    with pytest.raises(ValueError, match="weights are in checkpoints/") as caught:
+        trainer_in(tmp_path).fit()
+    assert "remove" not in str(caught.value)
+    for name in ("state.pt", FORMER_STATE):
+        (tmp_path / name).unlink()
+    again = trainer_in(tmp_path)
+    with pytest.warns(UserWarning, match=r"will remove the checkpoints there \(2\)"):
+        again.resume()
+    assert len(again.checkpoints()) == 2
+
+
 # ---------------------------------------------------------------------- two processes
 
 OTHER = """

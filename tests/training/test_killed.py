@@ -116,6 +116,7 @@ def numbers(folder: Path) -> list[tuple]:
     return [(line["step"], line.get("loss"), line.get("perplexity")) for line in lines]
 
 
+@pytest.mark.filterwarnings("ignore:.* holds no state.pt")  # killed before the first was written
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_run_resumes_and_ends_in_the_same_weights(runs, reference, moment):
     folder, step = runs / moment, MOMENTS[moment][1]

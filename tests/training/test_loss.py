@@ -246,3 +246,15 @@ def test_perplexity_is_exp_of_the_mean_cross_entropy(batch_tokens):
     assert torch.equal(random, torch.get_rng_state())
     rounded = perplexity(model, batches, torch.autocast("cpu", torch.bfloat16))
     assert rounded != expected and rounded == pytest.approx(expected, rel=0.02)
+
+
+def test_perplexity_restores_the_mode_of_each_module():
+    model, pairs = make_tiny_model(dropout=0.5), make_pairs(12)
+    model.encoder[0].eval()  # frozen
+    modes = [module.training for module in model.modules()]
+    perplexity(model, TokenBatches(pairs, 64))
+    assert [module.training for module in model.modules()] == modes
+    model.encoder[0].register_forward_pre_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        perplexity(model, TokenBatches(pairs, 64))
+    assert [module.training for module in model.modules()] == modes

@@ -10,6 +10,7 @@ from tiny_training import at_step, make_model, make_pairs, make_trainer, weights
 
 from transformer.training.checkpoint import load_state, load_weights, save_state
 from transformer.training.curve import read_curve
+from transformer.training.state import get_random_state, set_random_state
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -106,6 +107,43 @@ def test_a_finished_run_has_nothing_left_to_do(uninterrupted):
     again = trainer_in(uninterrupted.folder)
     assert again.fit() is True and again.step == 16
     assert (uninterrupted.folder / "curve.jsonl").read_text() == before
+
+
+def test_fewer_steps_may_be_asked_for_than_were_taken(tmp_path):
+    trainer_in(tmp_path, max_steps=8).fit()
+    shorter = trainer_in(tmp_path, max_steps=4)
+    assert shorter.fit() is True and shorter.step == 8
+
+
+def test_a_trainer_goes_on_from_a_run_that_has_gone_on_without_it(tmp_path, uninterrupted):
+    trainer = trainer_in(tmp_path)
+    fit_until_signal(trainer, 6, signal.SIGINT)
+    fit_until_signal(trainer_in(tmp_path), 13, signal.SIGINT)
+    assert trainer.fit() is True
+    assert_same_run(tmp_path, trainer, uninterrupted)
+
+
+def test_random_numbers_between_resuming_and_training_do_not_matter(tmp_path, uninterrupted):
+    stopped = trainer_in(tmp_path)
+    stopped.resume()
+    torch.rand(1)
+    fit_until_signal(stopped, 6, signal.SIGTERM)
+    going_on = trainer_in(tmp_path)
+    going_on.resume()
+    torch.rand(1)
+    assert going_on.fit() is True
+    assert_same_run(tmp_path, going_on, uninterrupted)
+
+
+def test_the_random_state_of_an_apple_gpu_is_kept(monkeypatch):
+    generators = dict(mps=torch.tensor([1, 2], dtype=torch.uint8))
+    monkeypatch.setattr("torch.mps.get_rng_state", lambda: generators["mps"])
+    monkeypatch.setattr("torch.mps.set_rng_state", lambda state: generators.update(mps=state))
+    before = get_random_state(torch.device("mps"))
+    generators["mps"] = torch.tensor([3, 4], dtype=torch.uint8)
+    set_random_state(before, torch.device("mps"))
+    assert generators["mps"].tolist() == [1, 2]
+    set_random_state(before, torch.device("cpu"))  # the run may go on elsewhere
 
 
 def test_more_steps_may_be_asked_for(tmp_path, uninterrupted):

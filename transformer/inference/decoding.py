@@ -26,12 +26,11 @@ from transformer.inference.options import LengthPenalty, SearchOptions, require_
 from transformer.inference.stepwise import (
     BatchRows,
     best_tokens,
-    evaluation_mode,
     length_limits,
     next_log_probabilities,
     read_ended,
 )
-from transformer.model.base import TranslationModel
+from transformer.model.base import TranslationModel, evaluation_mode
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,11 @@ Paper: section 6.1
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer.inference.options import SearchOptions
 from transformer.model.base import TranslationModel
@@ -21,19 +19,6 @@ EXTRA_LENGTH = 50
 # Group sizes of best_tokens: a multiple of a processor's vector width, and a number that leaves few
 # candidates and few groups.
 _NEIGHBOURS, _ROWS = 128, 8
-
-
-@contextmanager
-def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Switch dropout off, and restore each module's mode afterwards."""
-    training = [module for module in model.modules() if module.training]
-    if training:
-        model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
 
 
 def next_log_probabilities(

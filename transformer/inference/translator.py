@@ -33,8 +33,7 @@ from transformer.inference.sentences import (
     split_into_sentences,
     to_sentence_case,
 )
-from transformer.inference.stepwise import evaluation_mode
-from transformer.model.base import TranslationModel, load_model
+from transformer.model.base import TranslationModel, evaluation_mode, load_model
 from transformer.model.hub import upload, write_folder
 from transformer.model.pretrained import CARD, HubOptions, locate, require_known
 from transformer.model.transformer import Transformer

@@ -4,7 +4,8 @@ Paper: section 3, Figure 1
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -215,3 +216,16 @@ def load_model(location: Location, device: torch.device | str | None = None) -> 
             f"{', '.join(_CLASSES)}. Import the module of your own class before you load its model"
         )
     return _CLASSES[name].load(location, device)
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Switch dropout off, and restore each module's mode afterwards."""
+    training = [module for module in model.modules() if module.training]
+    if training:
+        model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

@@ -172,7 +172,9 @@ class TranslationRun:
             *needs.lines()[1:],  # without the title
             f"folder: {self.folder}",
         ]
-        if self.trainer.step:
+        if self.trainer.step >= training.max_steps:
+            lines.append(f"already at step {self.trainer.step:,}; no training is left")
+        elif self.trainer.step:
             lines.append(f"resuming from step {self.trainer.step:,}")
         return "\n".join(lines)
 

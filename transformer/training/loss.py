@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from transformer import fast
 from transformer.data.batching import TokenBatches
 from transformer.fast.packing import take_rows
-from transformer.model.base import TranslationModel
+from transformer.model.base import TranslationModel, evaluation_mode
 
 Smoothing = Literal["uniform", "others", "others-but-padding"]
 ChunkLoss = Callable[
@@ -324,13 +324,12 @@ def perplexity(
 
     Paper: section 6.2, Table 3
     """
-    was_training, device = model.training, next(model.parameters()).device
-    loss = TranslationLoss(model).eval()
+    device = next(model.parameters()).device
+    loss = TranslationLoss(model)
     nll = tokens = 0.0
-    with autocast or nullcontext():
+    with evaluation_mode(model), autocast or nullcontext():
         for rows in batches.epoch(0):
             batch = batches.batch(rows).to(device)
             nll += loss(batch.source, batch.target_input, batch.labels)[1].item()
             tokens += batch.num_target_tokens
-    model.train(was_training)
     return math.exp(min(nll / tokens, 700.0))

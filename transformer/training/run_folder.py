@@ -192,9 +192,20 @@ def load_newest_state(folder: Path) -> tuple[dict[str, Any], Path] | None:
             warnings.warn(notice, stacklevel=3)
         return state, file
     if problems:
-        advice = "its weights are in checkpoints/; to start over, remove it"
+        advice = "its weights are in checkpoints/; to start over, choose another folder"
         raise ValueError(f"{'; '.join(problems)}; {advice}")
     return None
+
+
+def warn_of_checkpoints(folder: Path) -> None:
+    """Warn that a run without a state starts over and removes the checkpoints of its folder."""
+    left = checkpoints(folder)
+    if left:
+        warnings.warn(
+            f"{folder} holds no {STATE} to resume from: training starts at step 0 and will remove "
+            f"the checkpoints there ({len(left)}); copy them first if you need them",
+            stacklevel=4,
+        )
 
 
 def settings_of(folder: Path) -> dict[str, Any]:

@@ -102,14 +102,18 @@ def get_random_state(device: torch.device) -> list[Tensor]:
     states = [torch.get_rng_state()]
     if device.type == "cuda":
         states.append(torch.cuda.get_rng_state(device))
+    elif device.type == "mps":
+        states.append(torch.mps.get_rng_state())
     return states
 
 
 def set_random_state(states: list[Tensor], device: torch.device) -> None:
     """Restore what :func:`get_random_state` returned."""
     torch.set_rng_state(states[0])
-    if len(states) > 1:
+    if len(states) > 1 and device.type == "cuda":
         torch.cuda.set_rng_state(states[1], device)
+    elif len(states) > 1 and device.type == "mps":
+        torch.mps.set_rng_state(states[1])
 
 
 def collect(accelerator: Accelerator, optimizer: Optimizer) -> dict[str, Any]:

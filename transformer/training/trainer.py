@@ -24,7 +24,7 @@ from transformer.data.batching import Batch, EncodedPairs, TokenBatches
 from transformer.data.tokenizer import TokenizerLike
 from transformer.fast.device import set_up
 from transformer.fast.residual import use_half_residuals
-from transformer.model.base import TranslationModel
+from transformer.model.base import TranslationModel, evaluation_mode
 from transformer.model.transformer import Transformer
 from transformer.training import checks, run_folder, state
 from transformer.training.callbacks import Callback, Callbacks
@@ -223,7 +223,7 @@ class Trainer:
                 if stop:
                     self.stopped_by = self.interruption.number
                     break
-        return self.stopping or self.step == config.max_steps
+        return self.stopping or self.step >= config.max_steps
 
     def _train_step(self, group: list[Batch], count: int) -> torch.Tensor:
         """Take one optimiser step.
@@ -273,8 +273,8 @@ class Trainer:
     def resume(self) -> None:
         """Claim the folder and load the state of the run that it holds, if it holds one.
 
-        :meth:`fit` calls it; call it yourself to know ``step`` beforehand. A second call does
-        nothing.
+        :meth:`fit` calls it; call it yourself to know ``step`` beforehand. Further calls before
+        ``fit`` do nothing.
 
         Raises:
             ValueError: if the folder holds a run of another configuration or only damaged states.
@@ -289,14 +289,19 @@ class Trainer:
         except BaseException:
             self.claim = None
             raise
+        # Code between here and the first step may draw random numbers.
+        self.random = state.get_random_state(self.accelerator.device)
         self.resumed = True
 
     def _load_state(self) -> None:
         found = run_folder.load_newest_state(self.folder)
         run_folder.require_shared(gather_object([found and found[1].name]), self.folder)
         if found is None:
-            # Dropout differs between processes; the initial weights are equal and exist already.
-            set_seed(self.config.seed, device_specific=True)
+            if not self.step:  # otherwise an error ended fit() before the first state was saved
+                if self.accelerator.is_main_process:
+                    run_folder.warn_of_checkpoints(self.folder)
+                # Dropout differs between processes; the initial weights are equal already.
+                set_seed(self.config.seed, device_specific=True)
             return
         saved, file = found
         theirs = state.BUILT_IN | saved["config"]
@@ -319,7 +324,6 @@ class Trainer:
     def _sitting(self) -> Iterator[None]:
         """Claim the folder, resume, and report, for the duration of one :meth:`fit`."""
         self.resume()
-        self.claim = self._claim_folder()  # an earlier call of fit() has released it
         self.asked, self.stopped_by, self.saved_at = False, None, self.step
         self.state_seconds = self.seconds  # when the state was last saved
         checks.require_device(self.model, self.accelerator.device)
@@ -337,11 +341,13 @@ class Trainer:
                     self.report.start(self.step, self.config.to_dict() | self._identity())
                     if self.accelerator.is_main_process:
                         run_folder.prepare(self.folder, self.model, self.tokenizer, self.step)
+                state.set_random_state(self.random, self.accelerator.device)
                 yield
                 self._report_written(wait=True)
                 self.callbacks.call("on_end", self)
         finally:
-            self.claim = None
+            # Another process may train in the folder before the next call of fit().
+            self.claim, self.resumed = None, False
 
     def _claim_folder(self) -> FileLock | None:
         return run_folder.claim_folder(self.folder) if self.accelerator.is_main_process else None
@@ -398,11 +404,9 @@ class Trainer:
             autocast = self.accelerator.autocast()
             numbers["perplexity"] = perplexity(self.model, self.validation, autocast)
         if self.score is not None:
-            self.model.eval()
-            with self.accelerator.autocast():
+            with evaluation_mode(self.model), self.accelerator.autocast():
                 numbers |= checks.numbers_of(self.score(self.model))
             self._choose_classes()
-        self.model.train()
         return numbers
 
     PROGRESS = ("step", "epoch", "position", "tokens", "seconds", "best")

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from transformer.book.palette import COLOURS, INK, ROLES, SOFT
 from transformer.book.widgets.base import Explorer
 from transformer.inference.decoding import greedy_search
-from transformer.inference.stepwise import evaluation_mode
 from transformer.inference.translator import Translator
+from transformer.model.base import evaluation_mode
 
 
 class DecoderPasses(Explorer):

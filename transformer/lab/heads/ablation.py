@@ -17,8 +17,8 @@ from torch import Tensor
 
 from transformer.data.batching import Batch
 from transformer.inference.significance import bootstrap
-from transformer.inference.stepwise import evaluation_mode
 from transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
+from transformer.model.base import evaluation_mode
 from transformer.model.config import TransformerConfig
 from transformer.model.masks import causal_mask
 from transformer.model.transformer import Transformer

@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from transformer.inference.stepwise import evaluation_mode
 from transformer.lab.table_3.rank_correlation import spearman
+from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
 
 #: Remove the token itself, so that the encoder never sees it, or only its vector in the encoder's

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
-from transformer.inference.stepwise import evaluation_mode
 from transformer.inference.translator import Translator
 from transformer.model.attention import record_attention
+from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
 
 #: Masculine pronouns as the tokenizer of the shipped model writes them.

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from transformer.data.batching import Batch
 from transformer.data.tokenizer import TokenizerLike
-from transformer.inference.stepwise import evaluation_mode
 from transformer.lab.heads.ablation import KINDS, Head, Kind
+from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
 
 #: The roles in each kind of attention. "start" is BOS, "end" is EOS, "mark" is punctuation,

@@ -17,12 +17,12 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 
-from transformer.inference.stepwise import evaluation_mode
 from transformer.inference.translator import Translator
 from transformer.lab.heads.ablation import Head, edited, heads_of, silent
 from transformer.lab.heads.attention_alignment import token_words
 from transformer.lab.recipe.simple_translators import words_of
 from transformer.model.attention import record_attention
+from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
 
 #: English words with two senses, and the German words that show each. Fixed before any measurement.

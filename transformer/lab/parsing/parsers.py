@@ -12,13 +12,12 @@ from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.inference.decoding import beam_search
 from transformer.inference.options import LengthPenalty, SearchOptions
 from transformer.inference.stepwise import (
-    evaluation_mode,
     next_log_probabilities,
     read_ended,
 )
 from transformer.lab.parsing.linearised_trees import Parse, PartialTree, from_brackets
 from transformer.lab.parsing.tree_vocabulary import BOS_ID, EOS_ID, TreeVocabulary
-from transformer.model.base import TranslationModel
+from transformer.model.base import TranslationModel, evaluation_mode
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 

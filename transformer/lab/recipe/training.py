@@ -17,7 +17,7 @@ from transformer.data.batching import EncodedPairs, TokenBatches, encode_pairs
 from transformer.data.parallel import Corpus, Split
 from transformer.data.progress import progress
 from transformer.data.tokenizer import Tokenizer
-from transformer.inference.stepwise import evaluation_mode
+from transformer.model.base import evaluation_mode
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.recipes.presets import Preset

@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from transformer.inference.stepwise import evaluation_mode
 from transformer.lab.search.trace import Penalty, SearchTrace, trace_search
+from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
 
 Fate = Literal["alive", "ended", "dropped"]

@@ -20,11 +20,10 @@ from transformer.inference.decoding import Hypothesis, length_penalty
 from transformer.inference.options import LengthPenalty
 from transformer.inference.stepwise import (
     best_tokens,
-    evaluation_mode,
     length_limits,
     next_log_probabilities,
 )
-from transformer.model.base import TranslationModel
+from transformer.model.base import TranslationModel, evaluation_mode
 from transformer.model.transformer import Transformer
 
 Penalty = tuple[float | int, LengthPenalty]
