@@ -11,15 +11,12 @@ from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
-from tqdm.auto import tqdm
 
-from transformer.data.progress import in_live_notebook
 from transformer.data.tokenizer import TokenizerLike, load_tokenizers, save_tokenizers
 from transformer.fast import disable, enable
 from transformer.fast.device import set_up
+from transformer.inference.batches import pad, search_all
 from transformer.inference.decoding import beam_search
 from transformer.inference.device import choose_device
 from transformer.inference.model_card import model_card, source_language, with_address
@@ -384,11 +381,12 @@ class Translator:
             for source, capitals in self._prepare(text, f"texts[{i}]", splitter, sentence_case)
         ]
         sources = [source for _, source, _ in sentences]
-        found = self._search(sources, chosen, batch_size, progress)
+        found = search_all(self.model, self.target_tokenizer, sources, chosen, batch_size, progress)
         results: list[list[list[Translation]]] = [[] for _ in given]
         for (i, _, capitals), best in zip(sentences, found, strict=True):
-            upper = [replace(each, text=each.text.upper()) for each in best] if capitals else best
-            results[i].append(upper)
+            if capitals:
+                best = [replace(each, text=each.text.upper()) for each in best]
+            results[i].append(best)
         answers = [_answer(parts, chosen.n_best, return_scores) for parts in results]
         return answers[0] if isinstance(texts, str) else answers
 
@@ -428,46 +426,6 @@ class Translator:
         import_sentencex()  # before a text is read
         return partial(split_into_sentences, language=self._language if split is True else split)
 
-    def _search(
-        self, sources: list[list[int]], options: SearchOptions, batch_size: int, progress: bool
-    ) -> list[list[Translation]]:
-        """Return the translations of each encoded sentence; those of a blank one are empty."""
-        # The longest first, so that a run out of memory fails at once.
-        order = sorted(
-            (i for i, ids in enumerate(sources) if len(ids) > 1),
-            key=lambda i: len(sources[i]),
-            reverse=True,
-        )
-        translations = [[Translation("")] for _ in sources]
-        o, hide = options, not (progress or in_live_notebook())
-        delay = 0 if progress else 1
-        with tqdm(
-            total=len(order), unit=" sentences", disable=hide, delay=delay, leave=progress
-        ) as bar:
-            for start in range(0, len(order), batch_size):
-                batch = order[start : start + batch_size]
-                source, n_best = self._pad([sources[i] for i in batch]), o.n_best or 1
-                found = beam_search(
-                    self.model,
-                    source,
-                    o.beam_size,
-                    o.alpha,
-                    o.max_length,
-                    n_best=n_best,
-                    penalty=o.penalty,
-                )
-                flat = [hypothesis.tokens for best in found for hypothesis in best]
-                outputs = iter(self.target_tokenizer.decode_batch(flat))
-                for i, best in zip(batch, found, strict=True):
-                    translations[i] = [
-                        Translation(
-                            next(outputs).strip(), h.score, h.log_probability, h.finished, h.tokens
-                        )
-                        for h in best
-                    ]
-                bar.update(len(batch))
-        return translations
-
     def attention(self, source_text: str, target_text: str | None = None) -> AttentionWeights:
         """Return the attention weights of all layers and heads for one sentence pair.
 
@@ -487,7 +445,7 @@ class Translator:
         ((source, _),) = self._prepare(source_text, "source_text", self._splitter(False), True)
         if len(source) == 1:
             raise ValueError("source_text must not be empty")
-        inputs = self._pad([source])
+        inputs = pad(self.model, [source])
         if target_text is None:
             best = beam_search(self.model, inputs)[0]
             target = best.tokens + [self.tokenizer.eos_id] * best.finished
@@ -495,7 +453,7 @@ class Translator:
             target = self._encode(target_text, "target_text", self.target_tokenizer)
         shifted = [self.tokenizer.bos_id, *target[:-1]]
         with evaluation_mode(self.model):
-            maps = self.model.attention_weights(inputs, self._pad([shifted]))
+            maps = self.model.attention_weights(inputs, pad(self.model, [shifted]))
         return AttentionWeights(
             source_tokens=self.tokenizer.tokens(source),
             target_tokens=self.target_tokenizer.tokens(shifted),
@@ -508,11 +466,6 @@ class Translator:
     def _encode(self, text: object, name: str, tokenizer: TokenizerLike | None = None) -> list[int]:
         ids = encode_sentence(text, name, tokenizer or self.tokenizer, self.model.longest)
         return [*ids, self.tokenizer.eos_id]
-
-    def _pad(self, rows: list[list[int]]) -> Int[Tensor, "B S"]:
-        tensors = [torch.tensor(row) for row in rows]
-        padded = pad_sequence(tensors, batch_first=True, padding_value=self.tokenizer.pad_id)
-        return padded.to(next(self.model.parameters()).device)
 
 
 def _answer(parts: list[list[Translation]], n_best: int | None, scores: bool) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
+from transformer.inference.batches import pad
 from transformer.inference.translator import Translator
 from transformer.model.attention import record_attention
 from transformer.model.base import evaluation_mode
@@ -229,7 +230,7 @@ def _collect(
     looks: list[tuple[bool, tuple[int, ...], int, str]] = []
     for start in range(0, len(kept), batch_size):
         some = kept[start : start + batch_size]
-        source = translator._pad([[*rows[i], tokenizer.eos_id] for i in some])
+        source = pad(model, [[*rows[i], tokenizer.eos_id] for i in some])
         with evaluation_mode(model), record_attention(model) as recorded:
             model.encode(source)
         stacked = torch.stack(recorded.encoder, dim=1).numpy()  # (B, layers, H, S, S)

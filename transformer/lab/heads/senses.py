@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 
+from transformer.inference.batches import pad
 from transformer.inference.translator import Translator
 from transformer.lab.heads.ablation import Head, edited, heads_of, silent
 from transformer.lab.heads.attention_alignment import token_words
@@ -188,9 +189,9 @@ def word_losses(
         sources = [translator.tokenizer.encode(e.source) for e in some]
         targets = [translator.target_tokenizer.encode(e.target) for e in some]
         eos, bos = model.config.eos_id, model.config.bos_id
-        source = translator._pad([[*ids, eos] for ids in sources])
-        target = translator._pad([[bos, *ids] for ids in targets])
-        labels = translator._pad([[*ids, eos] for ids in targets])
+        source = pad(model, [[*ids, eos] for ids in sources])
+        target = pad(model, [[bos, *ids] for ids in targets])
+        labels = pad(model, [[*ids, eos] for ids in targets])
         here = torch.zeros(labels.shape, dtype=torch.bool)
         for row, example in enumerate(some):
             for j, w in enumerate(token_words(translator.target_tokenizer, example.target)):

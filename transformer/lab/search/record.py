@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from transformer.data.parallel import Split
+from transformer.inference.batches import pad
 from transformer.inference.decoding import Hypothesis
 from transformer.inference.translator import Translator
 from transformer.lab.recording import Recording, parser, shipped
@@ -61,14 +62,14 @@ def study_searches(
     for beam_size in beam_sizes:
         penalties = PENALTIES + (SWEEP if beam_size == PAPER_BEAM else ())
         for rows in _portions(order, max(10, 1600 // beam_size)):
-            source = translator._pad([ids[i] for i in rows])
+            source = pad(translator.model, [ids[i] for i in rows])
             found = trace_search(translator.model, source, beam_size, penalties)
             traces.update(zip(rows, found, strict=True))
         notes.add(beam_size, [traces[i] for i in range(len(ids))], penalties)
         say(f"beam {beam_size}: done")
     for i in order:
         if not traces[i].proven(0.0) and beam_sizes[-1] < widest:
-            source, wider = translator._pad([ids[i]]), 4 * beam_sizes[-1]
+            source, wider = pad(translator.model, [ids[i]]), 4 * beam_sizes[-1]
             traces[i] = exact_search(translator.model, source, beam_size=wider, widest=widest)[0]
     notes.add_exact([traces[i] for i in range(len(ids))])
     say("exact: done")
@@ -82,7 +83,7 @@ def opinions(translator: Translator, split: Split) -> dict[str, list[float]]:
     totals = dict(reference=[0.0] * len(ids), empty=[0.0] * len(ids))
     assert isinstance(translator.model, Transformer)
     for rows in _portions(sorted(range(len(ids)), key=lambda i: len(ids[i])), 50):
-        source = translator._pad([ids[i] for i in rows])
+        source = pad(translator.model, [ids[i] for i in rows])
         given: dict[str, list[list[int]]] = dict(
             reference=[targets[i] for i in rows], empty=[[] for _ in rows]
         )
