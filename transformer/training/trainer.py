@@ -71,7 +71,9 @@ class Trainer:
             from the step, counted from 1, to the learning rate; or a PyTorch scheduler for
             ``optimizer``, which advances after each step.
         callbacks: your own code and early stopping, see :mod:`transformer.training.callbacks`.
-        validation: pairs for the perplexity, of any length; None leaves it out.
+        validation: pairs for the perplexity; None leaves it out. EncodedPairs are kept whatever
+            their length, so they must not be longer than learned positions; TokenBatches may have
+            a ``max_length``.
         score: called with the model at each validation; returns further numbers by name.
         tokenizer: that of the pairs, or those of source and target. It is compared with the model
             and written to ``folder``.
