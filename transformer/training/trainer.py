@@ -136,6 +136,8 @@ class Trainer:
         self.tokens = 0  # real target tokens seen so far
         self.seconds = 0.0  # spent training, over all calls of fit()
         self.best = math.inf
+        self.rate = 0.0  # learning rate of the latest step
+        self.saved_at, self.state_seconds = 0, 0.0  # when weights and state were last saved
         self.stopped_by: int | None = None  # the signal that ended training early, if one did
         self.resumed = self.asked = self.stopping = False
         self.interruption = Interruption()
