@@ -12,6 +12,7 @@ from tiny_training import at_step, make_model, make_pairs, make_trainer, weights
 
 from transformer.training.callbacks import Callback, EarlyStopping
 from transformer.training.checkpoint import load_state, load_weights, save_state
+from transformer.training.schedule import learning_rate
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 VALIDATION = make_pairs(10, seed=1)
@@ -74,6 +75,18 @@ def test_every_event_is_told_once_and_in_order(tmp_path):
     ]  # fmt: skip
     assert diary.events[-1][2] == "step-00000005.safetensors"
     assert diary.sittings == [0, 5]
+
+
+def test_the_learning_rate_can_be_read_at_the_start(tmp_path):
+    class Read(Callback):
+        def on_start(self, trainer):
+            found.append(trainer.rate)
+
+        on_end = on_start
+
+    found = []
+    make_trainer(tmp_path, max_steps=1, own=dict(callbacks=[Read()])).fit()
+    assert found == [0, pytest.approx(learning_rate(1, 16, 8))]
 
 
 def test_states_survive_interruptions(tmp_path):

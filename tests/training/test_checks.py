@@ -51,6 +51,7 @@ def with_target(*rows):
         (dict(model=Transformer), r"an instance, Transformer\(config\)"),
         (dict(model=torch.nn.Linear(2, 2)), "use Transformer"),
         (dict(model=make_model().to("meta")), "on one device, but they are on meta"),
+        (dict(model=make_model().half()), r"float32 weights, got float16.*model\.float\(\)"),
         (dict(batches=DataLoader([1])), "batches must be TokenBatches or EncodedPairs, got .*Data"),
         (dict(batches=[1]), "batches must be TokenBatches or EncodedPairs, got list"),
         (dict(validation=[1]), "validation must be TokenBatches or EncodedPairs, got list"),
@@ -106,8 +107,10 @@ def test_learned_positions_limit_the_pairs(tmp_path):
     Trainer(model, trainer.batches, config, tmp_path)  # made with the same limit
     with pytest.raises(ValueError, match="one sentence has 7 tokens, .* 5 learned .* max_length=5"):
         Trainer(model, TokenBatches(pairs, 40), config, tmp_path)
-    with pytest.raises(ValueError, match="validation: one sentence has 7 tokens"):
-        Trainer(model, pairs, config, tmp_path, validation=pairs)
+    advice = r"validation: one sentence has 7 tokens, .* TokenBatches\(.*, max_length=5\)"
+    with pytest.raises(ValueError, match=advice):
+        Trainer(model, pairs, replace(config, max_length=5), tmp_path, validation=pairs)
+    Trainer(model, pairs, config, tmp_path, validation=TokenBatches(pairs, 40, max_length=5))
 
 
 @pytest.mark.parametrize("name, theirs", [("batch_tokens", 80), ("seed", 3), ("max_length", 5)])

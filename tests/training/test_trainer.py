@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from accelerate.optimizer import AcceleratedOptimizer
 from tiny_training import (
     at_step,
     gradients_of,
@@ -179,6 +180,40 @@ def test_bfloat16_stays_near_float32(tmp_path):
         assert all(weight.dtype == torch.float32 for weight in trainer.model.parameters())
     assert losses["bf16"] != losses["fp32"]
     assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)
+
+
+def test_another_trainer_does_not_change_the_precision_of_this_one(tmp_path):
+    found = []
+
+    def score(model):
+        found.append((torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")))
+        return {"bleu": 0.0}
+
+    usual = torch.get_autocast_dtype("cpu")
+    torch.set_autocast_dtype("cpu", torch.float16)  # the default of a GPU
+    try:
+        half, whole = (
+            make_trainer(tmp_path / kind, score=score, precision=kind, max_steps=1)
+            for kind in ("bf16", "fp32")
+        )
+        half.fit(), whole.fit()
+    finally:
+        torch.set_autocast_dtype("cpu", usual)
+    assert found == [(True, torch.bfloat16), (False, torch.float16)]
+
+
+def test_another_trainer_does_not_change_the_clipping_of_this_one(tmp_path):
+    """In float16, gradients are clipped after the scale of the loss is taken back."""
+    plain, half = (
+        make_trainer(tmp_path / kind, max_steps=1, clip_norm=1e-3, **SMOOTH)
+        for kind in ("plain", "half")
+    )
+    # What precision="fp16" makes, if there were a GPU, while "plain" is of another precision.
+    scaler = torch.amp.GradScaler("cpu")
+    half.accelerator.scaler, half.accelerator.native_amp = scaler, True
+    half.optimizer = AcceleratedOptimizer(half.optimizer.optimizer, scaler=scaler)
+    plain.fit(), half.fit()
+    assert_close(weights_of(plain.model), weights_of(half.model), rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="float16 training needs a GPU")

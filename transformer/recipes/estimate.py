@@ -251,7 +251,7 @@ def measure_step(trainer: Trainer, repeats: int = 3) -> float:
         stream = step_batches(trainer.batches)
         for i in range(repeats + 1):
             batch = next(stream).batches[0].to(device)
-            with accelerator.no_sync(trainer.loss), accelerator.autocast():
+            with accelerator.no_sync(trainer.loss), trainer.autocast():
                 loss, _ = trainer.loss(batch.source, batch.target_input, batch.labels, batch.rows)
                 (loss / batch.num_target_tokens).backward()
             if device.type == "cuda":

@@ -24,7 +24,8 @@ def require_model(model: Any, config: Any) -> None:
     Raises:
         TypeError: if ``model`` is not a translation model or ``config`` is not a recipe; the
             message says what to use instead.
-        ValueError: if the model has no weights, or cannot be trained as the recipe says.
+        ValueError: if the model has no weights or float16 weights, or cannot be trained as the
+            recipe says.
     """
     if not isinstance(model, TranslationModel):
         hint = "Transformer(TransformerConfig(...))"
@@ -39,6 +40,11 @@ def require_model(model: Any, config: Any) -> None:
     if "meta" in devices or len(devices) > 1:
         found = ", ".join(sorted(devices))
         raise ValueError(f"model must have its weights on one device, but they are on {found}")
+    if any(parameter.dtype == torch.float16 for parameter in model.parameters()):
+        raise ValueError(
+            "model must have float32 weights, got float16, in which Adam's epsilon is 0; convert "
+            'it with model.float(), and choose precision="bf16" or "fp16" for half precision'
+        )
     kind = fast.plain_class(model).__name__
     if config.checkpoint_activations and not isinstance(model, Transformer):
         raise ValueError(f"checkpoint_activations needs a Transformer, got a {kind}")
@@ -171,7 +177,7 @@ def require_fitting(name: str, batches: TokenBatches | None, model: TranslationM
         if longest > known:
             raise ValueError(
                 f"{name}: one sentence has {longest} tokens, the model has {known} learned "
-                f"positions; set max_length={known}"
+                f"positions; pass TokenBatches(pairs, batch_tokens, max_length={known})"
             )
 
 

@@ -7,7 +7,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,9 @@ class Trainer:
             from the step, counted from 1, to the learning rate; or a PyTorch scheduler for
             ``optimizer``, which advances after each step.
         callbacks: your own code and early stopping, see :mod:`transformer.training.callbacks`.
-        validation: pairs for the perplexity, of any length; None leaves it out.
+        validation: pairs for the perplexity; None leaves it out. EncodedPairs are kept whatever
+            their length, so they must not be longer than learned positions; TokenBatches may have
+            a ``max_length``.
         score: called with the model at each validation; returns further numbers by name.
         tokenizer: that of the pairs, or those of source and target. It is compared with the model
             and written to ``folder``.
@@ -134,6 +136,8 @@ class Trainer:
         self.tokens = 0  # real target tokens seen so far
         self.seconds = 0.0  # spent training, over all calls of fit()
         self.best = math.inf
+        self.rate = 0.0  # learning rate of the latest step
+        self.saved_at, self.state_seconds = 0, 0.0  # when weights and state were last saved
         self.stopped_by: int | None = None  # the signal that ended training early, if one did
         self.resumed = self.asked = self.stopping = False
         self.interruption = Interruption()
@@ -242,17 +246,27 @@ class Trainer:
             batch = send(batch, accelerator.device)
             # Gradients are exchanged once per step, with the last batch.
             with accelerator.no_sync(self.loss) if i + 1 < len(group) else nullcontext():
-                with accelerator.autocast():
+                with self.autocast():
                     loss, _ = self.loss(batch.source, batch.target_input, batch.labels, batch.rows)
                 # Data-parallel gradients are averaged over the processes, but the sum is needed.
                 accelerator.backward(loss * (accelerator.num_processes / count))
             total += loss.detach()
         if config.clip_norm is not None:
-            accelerator.clip_grad_norm_(self.loss.parameters(), config.clip_norm)
+            if accelerator.scaler:
+                accelerator.scaler.unscale_(self.optimizer.optimizer)
+            torch.nn.utils.clip_grad_norm_(self.loss.parameters(), config.clip_norm)
         self.optimizer.step()
         self.learning_rate.end()
         self.loss.zero_grad()  # of all weights, even those that a user's optimizer leaves alone
         return total / count
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Return a context that computes in the precision of this run."""
+        # Accelerate's autocast() and clip_grad_norm_() use that of the latest Trainer.
+        if self.precision == "fp32":
+            return nullcontext()
+        half = torch.bfloat16 if self.precision == "bf16" else torch.float16
+        return torch.autocast(self.accelerator.device.type, half)
 
     def stop(self) -> None:
         """End the run after the current step, with everything saved; callbacks call this.
@@ -325,7 +339,7 @@ class Trainer:
         """Claim the folder, resume, and report, for the duration of one :meth:`fit`."""
         self.resume()
         self.asked, self.stopped_by, self.saved_at = False, None, self.step
-        self.state_seconds = self.seconds  # when the state was last saved
+        self.state_seconds = self.seconds
         checks.require_device(self.model, self.accelerator.device)
         require_loadable(self._own_state(), "state")
         self.loss.train()
@@ -401,10 +415,9 @@ class Trainer:
     def _measure(self) -> dict[str, float]:
         numbers: dict[str, float] = {}
         if self.validation is not None:
-            autocast = self.accelerator.autocast()
-            numbers["perplexity"] = perplexity(self.model, self.validation, autocast)
+            numbers["perplexity"] = perplexity(self.model, self.validation, self.autocast())
         if self.score is not None:
-            with evaluation_mode(self.model), self.accelerator.autocast():
+            with evaluation_mode(self.model), self.autocast():
                 numbers |= checks.numbers_of(self.score(self.model))
             self._choose_classes()
         return numbers
