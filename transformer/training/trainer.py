@@ -266,7 +266,7 @@ class Trainer:
         if self.precision == "fp32":
             return nullcontext()
         half = torch.bfloat16 if self.precision == "bf16" else torch.float16
-        return torch.autocast(self.accelerator.device.type, half)
+        return torch.autocast(self.accelerator.state.device.type, half)
 
     def stop(self) -> None:
         """End the run after the current step, with everything saved; callbacks call this.
