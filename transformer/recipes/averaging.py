@@ -11,6 +11,7 @@ from transformer.inference.translator import Translator
 from transformer.model.pretrained import locate
 from transformer.recipes.architectures import build_model, config_of_class
 from transformer.training.checkpoint import average_checkpoints, load_state
+from transformer.training.run_folder import checkpoints
 
 
 def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
@@ -25,7 +26,7 @@ def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
         raise ValueError(f"last must be at least 1, got {last}")
     if not run.is_dir():
         raise FileNotFoundError(f"no folder {str(run)!r}")
-    found = sorted((run / "checkpoints").glob("step-*.safetensors"))
+    found = checkpoints(run)
     if len(found) < last:
         raise ValueError(f"{run} holds {len(found)} checkpoints, fewer than last={last}")
     return found[-last:]
