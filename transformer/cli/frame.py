@@ -154,7 +154,7 @@ def _options(
     """
 
 
-DEFAULT_MODEL = "tatoeba-en-de"
+DEFAULT_MODEL = DEFAULT_CORPUS = "tatoeba-en-de"
 Model = Annotated[
     str, typer.Option("--model", "-m", help="A shipped model, a folder, or a Hub id owner/name.")
 ]

@@ -82,6 +82,7 @@ def train(
       torchrun --nproc-per-node 8 -m transformer.cli train wmt14-base
     """
     from transformer.data.corpora import corpus_from_files
+    from transformer.model.pretrained import RECORD
     from transformer.recipes.overrides import parse_changes
     from transformer.recipes.presets import get_preset
     from transformer.recipes.translation import TranslationRun
@@ -120,7 +121,7 @@ def train(
         elif main:
             typer.echo(f"already finished, at step {run.trainer.step:,}; nothing left to do")
     if main:
-        typer.echo(f"model: {folder / 'model'}, record: {folder / 'run.json'}")
+        typer.echo(f"model: {folder / 'model'}, record: {folder / RECORD}")
 
 
 def _language(file: Path, side: str) -> str:
@@ -152,9 +153,10 @@ def _first_process() -> bool:
 def _announce(recipe: "Preset", folder: Path, data_dir: Path | None) -> None:
     """Before a large download, print what the run needs; raise OSError if the disk lacks space."""
     from transformer.data.corpora.local import cache_directory
+    from transformer.model.pretrained import STATE
     from transformer.recipes.estimate import LARGE_CORPORA, preview, require_disk
 
-    if recipe.corpus not in LARGE_CORPORA or (folder / "state.pt").exists():
+    if recipe.corpus not in LARGE_CORPORA or (folder / STATE).exists():
         return
     first = _first_process()
     if first:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transformer.cli.frame import (
+    DEFAULT_CORPUS,
     DEFAULT_MODEL,
     Alpha,
     BatchSize,
@@ -137,7 +138,7 @@ def _lines(text: list[str] | None, input_file: str | None) -> tuple[Iterable[str
         return text, "a pipe"
     if input_file is not None and input_file != "-":
         if input_file.endswith(".gz"):
-            return iterate_lines(input_file), "a file"
+            return iterate_lines(input_file, may_be_empty=True), "a file"
         file = open(input_file, "rb")  # noqa: SIM115 (until the end)
         return read_lines(file, input_file), "a file"
     if sys.stdin is None:
@@ -162,7 +163,7 @@ def _rows(found: "Iterable[Translation | list[Translation]]", scores: bool) -> I
             cells = [str(number)] if isinstance(best, list) else []
             if scores:
                 cells.append(f"{translation.score:.4f}")
-            yield "\t".join([*cells, " ".join(translation.text.splitlines())])
+            yield "\t".join([*cells, translation.text])
 
 
 def _write(path: Path, rows: Iterable[str]) -> None:
@@ -196,7 +197,7 @@ def _write(path: Path, rows: Iterable[str]) -> None:
 def evaluate(
     model: Model = DEFAULT_MODEL,
     corpus: Annotated[
-        str | None, typer.Option(help="See: transformer corpora.", show_default="tatoeba-en-de")
+        str | None, typer.Option(help="See: transformer corpora.", show_default=DEFAULT_CORPUS)
     ] = None,
     split: Annotated[str, typer.Option(help="Part of the corpus.")] = "test",
     text: Annotated[
@@ -241,7 +242,7 @@ def evaluate(
     if files is not None:
         name, pairs = str(files[0]), load_parallel_files(*files)
     else:
-        found = load_corpus(DEFAULT_MODEL if corpus is None else corpus, data_dir)
+        found = load_corpus(DEFAULT_CORPUS if corpus is None else corpus, data_dir)
         if split not in found.splits:
             raise ValueError(f"split must be one of {', '.join(found.splits)}, got {split!r}")
         # Do not convert the training text, which is not scored.

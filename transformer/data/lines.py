@@ -25,7 +25,7 @@ def read_lines(path: Path | str) -> list[str]:
     return list(iterate_lines(path))
 
 
-def iterate_lines(path: Path | str) -> Iterator[str]:
+def iterate_lines(path: Path | str, may_be_empty: bool = False) -> Iterator[str]:
     r"""Iterate over the lines of a UTF-8 text file, without their ends.
 
     Only ``\n`` and ``\r\n`` end a line. ``str.splitlines`` would also break at characters such as
@@ -33,6 +33,7 @@ def iterate_lines(path: Path | str) -> Iterator[str]:
 
     Args:
         path: The file; a name that ends in ``.gz`` is decompressed.
+        may_be_empty: Yield nothing from an empty file instead of raising ValueError.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -56,7 +57,7 @@ def iterate_lines(path: Path | str) -> Iterator[str]:
         if len(text) > start:
             lines, position = lines + len(found), position + len(text)
             yield from (line.removesuffix("\r") for line in found) if b"\r" in text else found
-    if not lines:
+    if not lines and not may_be_empty:
         raise ValueError(f"{path} is empty")
 
 

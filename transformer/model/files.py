@@ -63,9 +63,9 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def write_json(path: Path, content: object) -> None:
+def write_json(path: Path, content: object, indent: int = 2) -> None:
     """Write JSON atomically, indented and in UTF-8; the errors are :func:`write_atomically`'s."""
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(content, indent=indent, ensure_ascii=False) + "\n"
     write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
 
 

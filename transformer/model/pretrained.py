@@ -19,7 +19,8 @@ from transformer.model.files import MANIFEST, read_json
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "pretrained"
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
-STATE, RECORD = "state.pt", "run.json"  # of a run
+STATE, RECORD, CURVE = "state.pt", "run.json", "curve.jsonl"  # of a run
+CHECKPOINTS = "checkpoints/step-*.safetensors"  # in the order of their steps
 #: The files of all kinds of our tokenizers.
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -164,7 +165,7 @@ def _in_folder(name: str, folder: Path) -> Location:
         if kind == "marian":
             raise ValueError(f"{name!r} is {_MARIAN}({name!r})")
         return Location(name, folder, folder / WEIGHTS)
-    checkpoints = sorted((folder / "checkpoints").glob("step-*.safetensors"))
+    checkpoints = sorted(folder.glob(CHECKPOINTS))
     if _is_result(folder / "model", checkpoints):
         return Location(name, folder / "model", folder / "model" / WEIGHTS)
     if _is_run(folder):

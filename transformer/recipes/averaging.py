@@ -12,6 +12,7 @@ from transformer.model.base import load_model
 from transformer.model.files import file_checksum
 from transformer.model.pretrained import TOKENIZER_FILES, Location, locate
 from transformer.training.checkpoint import average_checkpoints
+from transformer.training.run_folder import checkpoints
 
 # Fields that change nothing in a translation: the weights fit, and dropout is off.
 _WITHOUT_EFFECT = ("dropout", "attention_dropout", "activation_dropout", "max_length")
@@ -29,7 +30,7 @@ def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
         raise ValueError(f"last must be at least 1, got {last}")
     if not run.is_dir():
         raise FileNotFoundError(f"no folder {str(run)!r}")
-    found = sorted((run / "checkpoints").glob("step-*.safetensors"))
+    found = checkpoints(run)
     if len(found) < last:
         raise ValueError(f"{run} holds {len(found)} checkpoints, fewer than last={last}")
     return found[-last:]

@@ -13,7 +13,7 @@ import torch
 
 from transformer import __version__
 from transformer.data.lines import unpack_gzip
-from transformer.model.files import write_atomically
+from transformer.model.files import read_json, write_atomically, write_json
 
 LIBRARIES = ("torch", "numpy", "accelerate", "tokenizers", "sacrebleu", "safetensors")
 
@@ -37,10 +37,8 @@ def describe_environment() -> dict[str, Any]:
 
 def write_record(path: Path | str, record: dict[str, Any]) -> Path:
     """Write a record; a crash leaves the old file or the new one, never half of one."""
-    path = Path(path)
-    text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-    write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
-    return path
+    write_json(Path(path), record, indent=1)
+    return Path(path)
 
 
 def read_record(path: Path | str) -> dict[str, Any]:
@@ -49,10 +47,7 @@ def read_record(path: Path | str) -> dict[str, Any]:
     Raises:
         ValueError: if the file does not hold one JSON object.
     """
-    try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or endlessly nested
-        raise ValueError(f"{path} is not a recorded run: {error}") from None
+    record = read_json(Path(path))
     if not isinstance(record, dict):
         raise ValueError(f"{path} is not a recorded run: it holds a {type(record).__name__}")
     return record

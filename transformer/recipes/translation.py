@@ -26,7 +26,7 @@ from transformer.inference.model_card import model_card
 from transformer.inference.options import SearchKeywords, SearchOptions
 from transformer.inference.translator import Translator
 from transformer.model.files import MANIFEST, require_unchanged
-from transformer.model.pretrained import CONFIG, TOKENIZER_FILES
+from transformer.model.pretrained import CONFIG, CURVE, RECORD, STATE, TOKENIZER_FILES
 from transformer.recipes.architectures import architecture, build_model
 from transformer.recipes.estimate import estimate_time, require_disk, requirements, run_bytes
 from transformer.recipes.presets import PRESETS, Preset
@@ -217,7 +217,7 @@ class TranslationRun:
     def finished(self) -> dict[str, Any] | None:
         """Return the record of this run if the run is complete and none of its files is missing."""
         try:
-            record = read_record(self.folder / "run.json")
+            record = read_record(self.folder / RECORD)
             fields = record["preset"]
             # Made anew, so that fields which an earlier version did not have get their defaults.
             model = type(self.preset.model)(**fields["model"])
@@ -287,12 +287,12 @@ class TranslationRun:
             environment=describe_environment(),
             metrics=metrics,
             samples=self._samples(translations),
-            curve=read_curve(self.folder / "curve.jsonl"),
+            curve=read_curve(self.folder / CURVE),
         )
         self.translator.card = self._card(record)
         self.translator.save_pretrained(self.folder / "model")
         write_translations(self.folder / "translations.json.gz", translations)
-        write_record(self.folder / "run.json", record)
+        write_record(self.folder / RECORD, record)
         return record
 
     def _card(self, record: dict[str, Any]) -> str:
@@ -322,7 +322,7 @@ class TranslationRun:
 
     def _tokenizer(self, train: Split) -> Tokenizer:
         size = self.preset.model.vocab_size
-        if not (self.folder / "state.pt").exists():
+        if not (self.folder / STATE).exists():
             if isinstance(train, StreamedSplit):
                 return cached_tokenizer(train, size)
             return Tokenizer.train([*train.source, *train.target], size)
@@ -354,11 +354,11 @@ class TranslationRun:
     def _require_own_folder(self) -> None:
         if self.folder.is_file():
             raise FileExistsError(f"{self.folder} is a file, but must be a folder")
-        if not self.folder.is_dir() or (self.folder / "state.pt").exists():
+        if not self.folder.is_dir() or (self.folder / STATE).exists():
             return
         # Files of a run that was killed before its first checkpoint. A folder with a trained model
         # has a tokenizer.json as well, but also other files.
-        own = {CONFIG, *TOKENIZER_FILES, MANIFEST, "curve.jsonl", "checkpoints", "tensorboard"}
+        own = {CONFIG, *TOKENIZER_FILES, MANIFEST, CURVE, "checkpoints", "tensorboard"}
         own |= {LOCK, FORMER_STATE, "wandb"}
         names = sorted(path.name for path in self.folder.iterdir())
         strange = [name for name in names if name not in own and not name.endswith(".tmp")]

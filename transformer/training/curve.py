@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 
 from transformer.data.progress import in_live_notebook
 from transformer.model.files import cannot_write, write_atomically
+from transformer.model.pretrained import CURVE
 
 _logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class Curve:
     """
 
     def __init__(self, folder: Path, step: int = 0):
-        self.path = Path(folder) / "curve.jsonl"
+        self.path = Path(folder) / CURVE
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lines = [line for line in read_curve(self.path) if line["step"] <= step]
         text = "".join(json.dumps(line) + "\n" for line in lines)

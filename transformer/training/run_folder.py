@@ -17,7 +17,7 @@ from transformer.data.tokenizer import TokenizerLike, save_tokenizers
 from transformer.model.base import TranslationModel
 from transformer.model.files import cannot_write, write_atomically, write_manifest
 from transformer.model.hub import write_config
-from transformer.model.pretrained import CONFIG
+from transformer.model.pretrained import CHECKPOINTS, CONFIG, STATE
 from transformer.training.checkpoint import (
     load_state,
     remove_unfinished,
@@ -25,7 +25,7 @@ from transformer.training.checkpoint import (
     save_weights,
 )
 
-LOCK, STATE, FORMER_STATE = ".lock", "state.pt", "former-state.pt"
+LOCK, FORMER_STATE = ".lock", "former-state.pt"
 BEST = "checkpoints/best.safetensors"
 
 #: The parts of every state, with their types.
@@ -129,7 +129,7 @@ def keep_weights(weights: dict[str, Tensor], path: Path, keep_last: int | None =
 
 def checkpoints(folder: Path) -> list[Path]:
     """Return the weight files of the checkpoints in the folder of a run, oldest first."""
-    return sorted((folder / "checkpoints").glob("step-*.safetensors"))
+    return sorted(folder.glob(CHECKPOINTS))
 
 
 def require_present(folder: Path) -> None:

@@ -25,6 +25,7 @@ from transformer.data.tokenizer import TokenizerLike
 from transformer.fast.device import set_up
 from transformer.fast.residual import use_half_residuals
 from transformer.model.base import TranslationModel, evaluation_mode
+from transformer.model.pretrained import STATE
 from transformer.model.transformer import Transformer
 from transformer.training import checks, run_folder, state
 from transformer.training.callbacks import Callback, Callbacks
@@ -118,7 +119,7 @@ class Trainer:
         require_trackers(trackers)
 
         self.folder = Path(folder)
-        self.state_file = self.folder / run_folder.STATE
+        self.state_file = self.folder / STATE
         #: "fp32", "bf16" or "fp16": that of ``config``, or what the device has instead.
         self.precision = usable_precision(config.precision, Accelerator().device)
         # Accelerate fixes the precision of a process; it has no public way to change it again.
