@@ -104,8 +104,8 @@ MYTHS = (
          "It hands over vectors, from which every decoder layer computes its own keys and values.",
          "", ("11",), "Is one set of keys and values enough?"),
     Myth(_ATTENTION, "A Transformer consists of attention only", "half true",
-         "Only attention moves information between positions. But in the paper's base model, two "
-         "thirds of the parameters are elsewhere.",
+         "Only attention moves information between positions. But in the paper's base model, 70 % "
+         "of the parameters are elsewhere.",
          "",
          ("08", "11"), "Is attention all that it needs?"),
     Myth(_ATTENTION, "Scaled means that the softmax scales the output", "wrong",
