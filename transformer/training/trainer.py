@@ -144,7 +144,13 @@ class Trainer:
         self.interruption = Interruption()
         self.claim: FileLock | None = None
         self.writer = Writer()
+        self._place(optimizer, schedule)
 
+    def _place(
+        self, optimizer: Optimizer | MakeOptimizer | None, schedule: Schedule | None
+    ) -> None:
+        """Put the model on its devices, compiled and sharded as asked, with its optimizer."""
+        model, config = self.model, self.config
         self.compiled = config.compile and checks.can_compile(self.accelerator.device)
         model.to(self.accelerator.device)
         self._choose_classes()
