@@ -79,7 +79,7 @@ def train(
       transformer train tatoeba-small --init-from tatoeba-en-de --set max_steps=500 \\
           --source-file text.en --target-file text.de -o runs/fine-tuned
       transformer train wmt14-base --card t4
-      torchrun --nproc-per-node 8 -m transformer.cli train wmt14-base
+      torchrun --nproc-per-node 8 -m transformer.cli train wmt14-base --set batch_tokens=3125
     """
     from transformer.data.corpora import corpus_from_files
     from transformer.model.pretrained import RECORD
