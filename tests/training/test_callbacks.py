@@ -80,7 +80,7 @@ def test_every_event_is_told_once_and_in_order(tmp_path):
 def test_the_learning_rate_can_be_read_at_the_start(tmp_path):
     class Read(Callback):
         def on_start(self, trainer):
-            found.append(trainer.rate)
+            found.append(trainer.learning_rate)
 
         on_end = on_start
 

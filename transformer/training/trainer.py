@@ -137,10 +137,10 @@ class Trainer:
         self.tokens = 0  # real target tokens seen so far
         self.seconds = 0.0  # spent training, over all calls of fit()
         self.best = math.inf
-        self.rate = 0.0  # learning rate of the latest step
+        self.learning_rate = 0.0  # of the latest step
         self.saved_at, self.state_seconds = 0, 0.0  # when weights and state were last saved
         self.stopped_by: int | None = None  # the signal that ended training early, if one did
-        self.resumed = self.asked = self.stopping = False
+        self.resumed = self.stop_requested = self.stopping = False
         self.interruption = Interruption()
         self.claim: FileLock | None = None
         self.writer = Writer()
@@ -175,7 +175,7 @@ class Trainer:
             state.shard(loss, self.accelerator.device, self.accelerator.num_processes)
         built = build_optimizer(optimizer, config, list(loss.parameters()))
         own, d_model = optimizer is not None, model.config.d_model
-        self.learning_rate = LearningRate(schedule, own, config, d_model, built)
+        self.schedule = LearningRate(schedule, own, config, d_model, built)
         self.loss = loss if self.sharded else self.accelerator.prepare(loss)
         self.optimizer = self.accelerator.prepare(built)
 
@@ -183,7 +183,10 @@ class Trainer:
         """Use the classes that the recipe asks for; a Translator of the model may change them."""
         on_cpu = self.accelerator.device.type == "cpu"
         wanted = self.config.fast and not self.compiled and on_cpu
-        (fast.enable if wanted else fast.disable)(self.model)
+        if wanted:
+            fast.enable(self.model)
+        else:
+            fast.disable(self.model)
 
     # ------------------------------------------------------------------ the loop
 
@@ -203,7 +206,7 @@ class Trainer:
         Paper: sections 5.1 to 5.4
         """
         config = self.config
-        with self._sitting():
+        with self._session():
             rank, processes = self.accelerator.process_index, self.accelerator.num_processes
             stream = step_batches(
                 self.batches, config.accumulate, rank, processes, self.epoch, self.position
@@ -228,7 +231,7 @@ class Trainer:
                     self._log(self._mean_loss(losses), tokens, started)
                     if validate:
                         self._validate()
-                    self.stopping = anywhere(self.asked, self.accelerator)
+                    self.stopping = anywhere(self.stop_requested, self.accelerator)
                     self._save(save or self.stopping, ending=last or stop or self.stopping)
                     tokens, started = 0, time.perf_counter()
                 if stop:
@@ -247,7 +250,7 @@ class Trainer:
             Their part of the mean loss, on the device, which may still be computing it.
         """
         accelerator, config = self.accelerator, self.config
-        self.rate = self.learning_rate.start(self.step + 1)
+        self.learning_rate = self.schedule.start(self.step + 1)
         total = torch.zeros((), device=accelerator.device)
         for i, batch in enumerate(group):
             batch = send(batch, accelerator.device)
@@ -263,7 +266,7 @@ class Trainer:
                 accelerator.scaler.unscale_(self.optimizer.optimizer)
             torch.nn.utils.clip_grad_norm_(self.loss.parameters(), config.clip_norm)
         self.optimizer.step()
-        self.learning_rate.end()
+        self.schedule.end()
         self.loss.zero_grad()  # of all weights, even those that a user's optimizer leaves alone
         return total / count
 
@@ -280,7 +283,7 @@ class Trainer:
 
         Several processes end together, up to a second later unless a line of the curve is due.
         """
-        self.asked = self.interruption.requested = True
+        self.stop_requested = self.interruption.requested = True
 
     def checkpoints(self) -> list[Path]:
         """Return the weight files of the last checkpoints, oldest first.
@@ -335,17 +338,17 @@ class Trainer:
             reason = " ".join(str(error).split())[:120]
             raise ValueError(f"{file} is not the state of a run: {reason}") from None
         # Errors of the user's own code keep their traceback.
-        self.learning_rate.load_state_dict(saved.get("schedule", {}))
+        self.schedule.load_state_dict(saved.get("schedule", {}))
         self.callbacks.load_state_dict(saved.get("callbacks", {}))
         self.accelerator.wait_for_everyone()  # until it has read the file
         if self.accelerator.is_main_process:
             run_folder.settle_on(file)
 
     @contextmanager
-    def _sitting(self) -> Iterator[None]:
+    def _session(self) -> Iterator[None]:
         """Claim the folder, resume, and report, for the duration of one :meth:`fit`."""
         self.resume()
-        self.asked, self.stopped_by, self.saved_at = False, None, self.step
+        self.stop_requested, self.stopped_by, self.saved_at = False, None, self.step
         self.state_seconds = self.seconds
         checks.require_device(self.model, self.accelerator.device)
         require_loadable(self._own_state(), "state")
@@ -357,7 +360,7 @@ class Trainer:
                 Writer() as self.writer,
             ):
                 self.callbacks.call("on_start", self)
-                self.stopping = anywhere(self.asked, self.accelerator)
+                self.stopping = anywhere(self.stop_requested, self.accelerator)
                 if self.step < self.config.max_steps and not self.stopping:
                     self.report.start(self.step, self.config.to_dict() | self._identity())
                     if self.accelerator.is_main_process:
@@ -376,7 +379,7 @@ class Trainer:
     def _identity(self) -> dict[str, Any]:
         pairs, processes = self.batches.pairs, self.accelerator.num_processes
         mine = state.identity(self.config, self.model, pairs, processes)
-        return mine | self.learning_rate.identity()
+        return mine | self.schedule.identity()
 
     # ------------------------------------------------------------------ validation, checkpoints
 
@@ -399,7 +402,8 @@ class Trainer:
     def _log(self, loss: float, tokens: int, started: float) -> None:
         (seconds,) = broadcast_object_list([max(time.perf_counter() - started, 1e-9)])
         self.tokens, self.seconds = self.tokens + tokens, self.seconds + seconds
-        numbers = dict(loss=loss, learning_rate=self.rate, tokens_per_second=tokens / seconds)
+        speed = tokens / seconds
+        numbers = dict(loss=loss, learning_rate=self.learning_rate, tokens_per_second=speed)
         self.report.line(self.seconds / 60, numbers)
         self.callbacks.call("on_log", self, numbers)
 
@@ -451,7 +455,7 @@ class Trainer:
         if weights and self.callbacks.override("on_checkpoint"):
             self._report_written(wait=True)
             self.callbacks.call("on_checkpoint", self, path)
-            self.stopping = anywhere(self.asked, self.accelerator)
+            self.stopping = anywhere(self.stop_requested, self.accelerator)
         if due or self.stopping:
             parts = state.collect(self.accelerator, self.optimizer)
             if main:
@@ -477,4 +481,4 @@ class Trainer:
     def _own_state(self) -> dict[str, Any]:
         """Return the states of the user's own parts: the scheduler and the callbacks."""
         callbacks = self.callbacks.state_dict()
-        return dict(schedule=self.learning_rate.state_dict(), callbacks=callbacks)
+        return dict(schedule=self.schedule.state_dict(), callbacks=callbacks)
