@@ -156,6 +156,29 @@ def test_no_pickle_is_opened(saved, monkeypatch):
             Transformer.from_pretrained(name)
 
 
+def test_an_unknown_device_is_not_a_fault_of_the_weights(saved):
+    with pytest.raises(RuntimeError, match="device.*gpu"):
+        Transformer.from_pretrained(saved, device="gpu")
+
+
+class Untyped(Transformer):
+    """Does not name the type of its configuration."""
+
+    def __init__(self, config):
+        super().__init__(config)
+
+
+def test_a_class_that_could_not_be_loaded_is_not_saved(tmp_path, saved):
+    model = Untyped(make_config())
+    for use in (
+        lambda: model.save_pretrained(tmp_path / "new"),
+        lambda: Untyped.from_pretrained(saved),
+    ):
+        with pytest.raises(TypeError, match=r"Untyped\.__init__ must name the dataclass"):
+            use()
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_field_or_an_option_that_nobody_knows_is_refused_with_the_nearest(saved):
     path = saved / "config.json"
     whole = json.loads(path.read_text())

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -19,7 +18,7 @@ from transformer.model.pretrained import CONFIG, Location
 
 # Classes by architecture. Each enters itself when its module is imported.
 _CLASSES: dict[str, type["TranslationModel"]] = {}
-# The modules of the library's own. A model is loaded by name, so this floor does not import them.
+# The library's own models, imported only when one is loaded: they import this module.
 _OWN = ("transformer.model.transformer", "transformer.baselines")
 
 
@@ -35,7 +34,8 @@ class TranslationModel(nn.Module, HubModel, ABC):
 
     Args:
         config: a frozen dataclass with at least ``vocab_size``, ``d_model``, ``pad_id``,
-            ``bos_id``, ``eos_id`` and ``to_dict()``.
+            ``bos_id``, ``eos_id`` and ``to_dict()``. To be saved and loaded, a subclass must
+            name it in its own ``__init__(self, config: MyConfig)``.
 
     Paper: section 3, Figure 1
     """
@@ -196,12 +196,11 @@ class TranslationModel(nn.Module, HubModel, ABC):
         return split
 
 
-def load_model(location: Location, device: torch.device | str | None = None) -> TranslationModel:
+def load_model(location: Location) -> TranslationModel:
     """Load a model as the class of the architecture that its configuration names.
 
     Args:
         location: where :func:`~transformer.model.pretrained.locate` found it.
-        device: where to put it; None for the CPU.
 
     Raises:
         ValueError: if no class has that architecture, or as ``from_pretrained`` of the class.
@@ -215,7 +214,7 @@ def load_model(location: Location, device: torch.device | str | None = None) -> 
             f"{CONFIG} of {location.name!r} has the unknown architecture {name!r}; known: "
             f"{', '.join(_CLASSES)}. Import the module of your own class before you load its model"
         )
-    return _CLASSES[name].load(location, device)
+    return _CLASSES[name].load(location)
 
 
 @contextmanager

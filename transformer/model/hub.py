@@ -3,7 +3,7 @@
 import math
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import NoneType, UnionType
@@ -93,6 +93,7 @@ class HubModel:
             ValueError: if a file is damaged, a field of the configuration is unknown, or the
                 weights do not fit the configuration.
             TypeError: if an option is unknown.
+            RuntimeError: if there is no such device, or the model does not fit on it.
         """
         require_known(options, "device")
         return cls.load(locate(name_or_path, **options), device)
@@ -109,7 +110,7 @@ class HubModel:
 
         Raises:
             FileNotFoundError: if there is no weight file.
-            ValueError: as :meth:`from_pretrained`.
+            ValueError, TypeError, RuntimeError: as :meth:`from_pretrained`.
         """
         config = cls.load_config(location)
         require_unchanged(location.folder, location.weights.name)
@@ -118,12 +119,12 @@ class HubModel:
             model = cls(config)  # type: ignore[call-arg]
             assert isinstance(model, nn.Module)
             model.load_state_dict(read_weight_file(location.weights))
-            return (model if device is None else model.to(device)).eval()
         except (RuntimeError, TypeError, KeyError, OverflowError, SafetensorError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(
                 f"the weights in {location.name!r} do not fit its configuration: {reason}"
             ) from None
+        return (model if device is None else model.to(device)).eval()
 
     @classmethod
     def load_config(cls, location: Location) -> Any:
@@ -134,7 +135,9 @@ class HubModel:
 
         Raises:
             ValueError: if it is damaged, a field is unknown, or it is of another architecture.
+            TypeError: if the class does not name the dataclass of its configuration.
         """
+        kind = _config_class(cls)
         require_unchanged(location.folder, CONFIG)
         settings = location.settings()
         architecture = settings.pop("architecture", cls.architecture)
@@ -144,7 +147,7 @@ class HubModel:
                 "use Translator.from_pretrained"
             )
         try:
-            return _configuration(get_type_hints(cls.__init__)["config"], settings)
+            return _configuration(kind, settings)
         except (TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(f"{CONFIG} of {location.name!r} is not valid: {reason}") from None
@@ -162,6 +165,7 @@ class HubModel:
 
         Raises:
             OSError: if a file cannot be written; existing files stay.
+            TypeError: if the class does not name the dataclass of its configuration.
         """
         return write_folder(folder, self)
 
@@ -202,9 +206,11 @@ def write_folder(
 
     Raises:
         OSError: if a file cannot be written; existing files stay.
+        TypeError: if the model's class does not name the dataclass of its configuration.
     """
     folder = Path(folder)
     assert isinstance(model, nn.Module)
+    _config_class(type(model))  # what is written must load
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob(".saving-*"):  # of a program that was killed
@@ -303,6 +309,24 @@ def upload(
                 f"cannot upload to {repo_id!r} on the Hugging Face Hub: {reason}"
             ) from error
     return str(repository)
+
+
+def _config_class(cls: type[HubModel]) -> Any:
+    """Return the dataclass that ``__init__`` of a model's class names as the type of ``config``.
+
+    Raises:
+        TypeError: if it names none.
+    """
+    try:
+        kind = get_type_hints(cls.__init__).get("config")
+    except NameError:  # a name that is imported only for the type checker
+        kind = None
+    if not is_dataclass(kind):
+        raise TypeError(
+            f"{cls.__name__}.__init__ must name the dataclass of its configuration, as in "
+            "(self, config: MyConfig), so that the model can be loaded"
+        )
+    return kind
 
 
 def _configuration(kind: Any, values: dict[str, Any]) -> Any:
