@@ -15,6 +15,7 @@ from huggingface_hub.utils import filter_repo_objects
 
 from transformer.data.tokenizer import Tokenizer
 from transformer.fast import is_enabled
+from transformer.inference import batches
 from transformer.inference.decoding import beam_search
 from transformer.inference.options import SearchOptions
 from transformer.inference.results import Translation
@@ -179,6 +180,20 @@ def test_a_wrong_option_is_one_line_before_any_text_is_read(translator, options,
         translator(iter(lambda: pytest.fail("a text was read"), None), **options)
 
 
+@pytest.mark.parametrize("live", [False, True])
+def test_a_bar_is_shown_if_it_is_asked_for_or_in_a_live_notebook(translator, monkeypatch, live):
+    def record(disable, **options):
+        shown.append(not disable)
+        return tqdm(disable=True, **options)
+
+    shown, tqdm = [], batches.tqdm
+    monkeypatch.setattr(batches, "tqdm", record)
+    monkeypatch.setattr(batches, "in_live_notebook", lambda: live)
+    for progress in (False, True, None):
+        translator("No.", max_length=2, progress=progress)
+    assert shown == [False, True, live]
+
+
 def test_scores_and_several_translations_are_those_of_the_search(translator, tokenizer):
     ids = torch.tensor([[*tokenizer.encode(TEXTS[0]), tokenizer.eos_id]])
     best = beam_search(translator.model, ids, max_length=12, n_best=3)[0]
@@ -332,12 +347,15 @@ def test_the_device(translator, tmp_path):
         Translator.from_pretrained(folder).to("cuda:99")
 
 
-def test_not_fast_is_plain_whatever_was_before(small_transformer, tokenizer):
+def test_not_fast_is_plain_whatever_was_before(small_transformer, tokenizer, tmp_path):
     model = small_transformer(tokenizer.vocab_size)
     Translator(model, tokenizer)
     assert is_enabled(model)
-    Translator(model, tokenizer, fast=False)
+    plain = Translator(model, tokenizer, fast=False)
     assert not is_enabled(model)
+    folder = plain.save_pretrained(tmp_path)
+    assert not is_enabled(Translator.from_pretrained(folder, fast=False).model)
+    assert is_enabled(Translator.from_pretrained(folder).model)
 
 
 def test_a_damaged_card_does_not_keep_a_model_from_loading(translator, tmp_path):

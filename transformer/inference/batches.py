@@ -23,7 +23,7 @@ def search_all(
     sources: list[list[int]],
     options: SearchOptions,
     batch_size: int = 64,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> list[list[Translation]]:
     """Return up to ``n_best`` translations of each sentence, best first.
 
@@ -33,8 +33,7 @@ def search_all(
         sources: ids of each sentence with EOS; one of EOS alone gets an empty translation.
         options: search options.
         batch_size: sentences to translate at once.
-        progress: show a progress bar at once and leave it; otherwise one appears only in a live
-            notebook, after a second.
+        progress: show a progress bar; None shows one in a live notebook, after a second.
 
     Paper: section 6.1
     """
@@ -48,9 +47,9 @@ def search_all(
     with tqdm(
         total=len(order),
         unit=" sentences",
-        disable=not (progress or in_live_notebook()),
-        delay=0 if progress else 1,
-        leave=progress,
+        disable=not (in_live_notebook() if progress is None else progress),
+        delay=1 if progress is None else 0,
+        leave=bool(progress),
     ) as bar:
         for start in range(0, len(order), batch_size):
             batch = order[start : start + batch_size]

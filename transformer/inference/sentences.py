@@ -18,7 +18,7 @@ def split_into_sentences(text: str, language: str) -> list[str]:
             unknown language, `sentencex` uses the rules of a related one, or of English.
 
     Returns:
-        The sentences without blanks at their ends; none for a blank text.
+        The sentences without spaces at their ends; none for an empty text.
 
     Raises:
         ModuleNotFoundError: if `sentencex` is not installed.
@@ -63,7 +63,7 @@ def to_sentence_case(text: str, language: str) -> str:
 def encode_sentence(
     text: object, name: str, tokenizer: TokenizerLike, longest: int | None = None
 ) -> list[int]:
-    """Return the ids of a sentence without EOS; each run of blanks counts as one.
+    """Return the ids of a sentence without EOS; each run of spaces counts as one.
 
     Args:
         text: the sentence.

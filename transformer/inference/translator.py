@@ -40,7 +40,7 @@ class TranslateKeywords(SearchKeywords, total=False):
     """The options of :meth:`Translator.translate` that do not change the type of its result."""
 
     batch_size: int
-    progress: bool
+    progress: bool | None
     split_sentences: bool | str
     sentence_case: bool
 
@@ -97,6 +97,7 @@ class Translator:
         cls,
         name_or_path: str | Path,
         device: torch.device | str | None = None,
+        fast: bool = True,
         **options: Unpack[HubOptions],
     ) -> "Translator":
         """Load a trained model with its tokenizer.
@@ -106,6 +107,7 @@ class Translator:
                 run, a weight file ("run/checkpoints/best.safetensors"), or a Hub id
                 ("owner/name"); see :func:`~transformer.model.pretrained.locate`.
             device: where to put the model; None for the CPU.
+            fast: as for the class.
             options: for a download from the Hub, such as ``revision``; see
                 :class:`~transformer.model.pretrained.HubOptions`.
 
@@ -114,14 +116,14 @@ class Translator:
             ValueError: if a file is damaged, or the weights do not fit the configuration.
             TypeError: if an option is unknown.
         """
-        require_known(options, "device")
+        require_known(options, "device", "fast")
         location = locate(name_or_path, **options)
         source, target = load_tokenizers(location.folder)
         try:
             model = load_model(location)
         except ValueError as error:
             raise ValueError(f"the model in {location.name!r} does not load: {error}") from None
-        translator = cls(model, source, device, target)
+        translator = cls(model, source, device, target, fast)
         card = location.weights.parent / CARD
         if card.is_file():
             translator.card = card.read_text(encoding="utf-8", errors="replace")
@@ -321,7 +323,7 @@ class Translator:
         options: SearchOptions | None = None,
         *,
         batch_size: int = 64,
-        progress: bool = False,
+        progress: bool | None = None,
         return_scores: bool = False,
         split_sentences: bool | str = False,
         sentence_case: bool = True,
@@ -329,18 +331,18 @@ class Translator:
     ) -> Any:
         """Translate sentences; ``translator(texts)`` does the same.
 
-        Each text counts as one sentence; line breaks and runs of blanks become one blank. A blank
-        text gives an empty text. The translations do not depend on the batch size.
+        Each text counts as one sentence; line breaks and runs of spaces become one space. An empty
+        text gives an empty translation. The translations do not depend on the batch size.
 
         Args:
             texts: sentences, or one sentence.
             options: search options; None for the paper's.
             batch_size: sentences to translate at once.
-            progress: whether to show a progress bar.
+            progress: show a progress bar; None shows one in a live notebook, after a second.
             return_scores: return a :class:`~transformer.inference.results.Translation` instead of
                 each text.
             split_sentences: translate each sentence of a text separately and join the translations
-                with a blank. To recognise abbreviations that end in a period, True uses the source
+                with a space. To recognise abbreviations that end in a period, True uses the source
                 language that the model card names, or English; or pass a language code such as
                 "de". Needs the package ``sentencex``.
             sentence_case: translate a sentence in all capitals (four letters or more) as if it were
@@ -432,7 +434,8 @@ class Translator:
         Args:
             source_text: the sentence; one in all capitals counts as in lower case, as in
                 :meth:`translate`.
-            target_text: its translation, the decoder's input; None for the model's own.
+            target_text: its translation, the decoder's input; None for the model's own. It is taken
+                as it is, capitals too.
 
         Raises:
             TypeError: if the model is not a Transformer.

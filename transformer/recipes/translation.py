@@ -63,7 +63,7 @@ class TranslationRun:
         data_dir: the user's own files, see :func:`~transformer.data.corpora.load_corpus`.
         corpus: use this text instead of the preset's corpus.
         trackers: see :class:`~transformer.training.trainer.Trainer`.
-        progress: show a progress bar; None shows it on a terminal only.
+        progress: show a progress bar; None shows it on a terminal and in a live notebook.
         callbacks: your own code, see :mod:`transformer.training.callbacks`.
 
     Raises:
@@ -400,7 +400,7 @@ def evaluate(
     options: SearchOptions | None = None,
     *,
     batch_size: int = 64,
-    progress: bool = False,
+    progress: bool | None = None,
     text: TextForm = "plain",
     **search: Unpack[SearchKeywords],
 ) -> list[Score]:
@@ -413,7 +413,7 @@ def evaluate(
         split: sentences and their references.
         options: search options; None for the paper's.
         batch_size: sentences to translate at once.
-        progress: whether to show a progress bar.
+        progress: show a progress bar; None shows one in a live notebook, after a second.
         text: form of the split and of the model's training text.
         search: changes to ``options``, such as ``beam_size=1``.
 
