@@ -16,7 +16,7 @@ import torch
 from tiny_training import at_step, make_pairs, make_trainer, weights_of
 
 from transformer.training.checkpoint import load_state, load_weights, save_state, save_weights
-from transformer.training.run_folder import FORMER_STATE, LOCK, FolderInUseError
+from transformer.training.run_folder import DAMAGED_STATE, FORMER_STATE, LOCK, FolderInUseError
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -131,12 +131,36 @@ def test_a_damaged_state_is_reported_and_the_previous_one_used(tmp_path, undistu
     assert load_state(tmp_path / FORMER_STATE)["progress"]["step"] == 9
     weights = load_state(tmp_path / "state.pt")["model"]["embedding.weight"].numpy().tobytes()
     flip(tmp_path / "state.pt", (tmp_path / "state.pt").read_bytes().index(weights))
+    damaged = (tmp_path / "state.pt").read_bytes()
     with pytest.warns(UserWarning, match=r"state\.pt is not a whole.*continuing from former-state"):
         resumed = trainer_in(tmp_path)
         resumed.resume()
     # The undamaged state now has this name, so that the next save does not keep the damaged one.
     assert resumed.step == load_state(tmp_path / "state.pt")["progress"]["step"] == 9
+    assert (tmp_path / DAMAGED_STATE).read_bytes() == damaged
     assert_ends_like(resumed, undisturbed)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.EIO, "a bad cable"),
+        PermissionError(errno.EACCES, "not yours"),
+        MemoryError("too little"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    ],
+)
+def test_a_state_that_cannot_be_read_now_is_not_taken_for_damaged(tmp_path, monkeypatch, error):
+    def fail(*_, **__):
+        raise error
+
+    trainer_in(tmp_path, max_steps=6).fit()
+    before = (tmp_path / "state.pt").read_bytes()
+    with monkeypatch.context() as patch, pytest.raises((OSError, MemoryError), match="state.pt"):
+        patch.setattr(torch, "load", fail)
+        trainer_in(tmp_path).resume()
+    assert (tmp_path / "state.pt").read_bytes() == before
+    trainer_in(tmp_path).resume()
 
 
 @pytest.mark.parametrize(

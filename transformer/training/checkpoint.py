@@ -5,6 +5,7 @@ All are written atomically: a file that exists is complete, even after the progr
 Paper: section 6.1 (averaging)
 """
 
+import errno
 import io
 import zipfile
 from collections.abc import Sequence
@@ -183,14 +184,19 @@ def load_state(path: Path | str) -> dict[str, Any]:
 
     Raises:
         ValueError: if even one bit of the file is damaged, or it holds anything but data.
-        FileNotFoundError: if there is no such file.
+        OSError: if the file does not exist or cannot be read.
+        MemoryError: if memory runs out.
     """
     try:
         _require_whole_archive(Path(path))
         return torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise
     except Exception as error:  # zip, pickle and storage errors share no base class
+        # The file may be whole. Only a damaged archive makes zipfile seek to an invalid place.
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            error.filename = error.filename or str(path)
+            raise
+        if isinstance(error, MemoryError) or "DefaultCPUAllocator" in str(error):
+            raise MemoryError(f"not enough memory to load {path}") from None
         reason = " ".join(str(error).split())[:120]
         raise ValueError(f"{path} is not a whole checkpoint: {reason}") from None
 

@@ -25,7 +25,7 @@ from transformer.training.checkpoint import (
     save_weights,
 )
 
-LOCK, FORMER_STATE = ".lock", "former-state.pt"
+LOCK, FORMER_STATE, DAMAGED_STATE = ".lock", "former-state.pt", "damaged-state.pt"
 BEST = "checkpoints/best.safetensors"
 
 #: The parts of every state, with their types.
@@ -174,6 +174,8 @@ def load_newest_state(folder: Path) -> tuple[dict[str, Any], Path] | None:
 
     Raises:
         ValueError: if all states are damaged.
+        OSError: if a state cannot be read, though it may be whole.
+        MemoryError: if memory runs out.
     """
     problems = []
     for file in (folder / STATE, folder / FORMER_STATE):
@@ -221,8 +223,11 @@ def settings_of(folder: Path) -> dict[str, Any]:
 
 
 def settle_on(file: Path) -> None:
-    """Give the state from which a run resumes its usual name, replacing a damaged one."""
-    os.replace(file, file.with_name(STATE))
+    """Give the state from which a run resumes its usual name; keep a damaged one under another."""
+    present = file.with_name(STATE)
+    if file != present and present.is_file():
+        os.replace(present, file.with_name(DAMAGED_STATE))
+    os.replace(file, present)
 
 
 def require_shared(found: list[str | None], folder: Path) -> None:
