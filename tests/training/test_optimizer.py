@@ -103,6 +103,16 @@ def test_another_setting_is_no_silent_change_of_a_run(tmp_path, changes, name):
         trainer_in(tmp_path, adamw, lambda o: CosineAnnealingLR(o, 16)).fit()
 
 
+def test_an_optimizer_of_other_parameters_is_refused_before_weights_are_loaded(tmp_path):
+    half, model = make_model(), make_model(seed=5)
+    own = dict(optimizer=AdamW(half.decoder.parameters()))
+    make_trainer(tmp_path, half, own=own, **RUN | dict(max_steps=2)).fit()
+    before, own = weights_of(model), dict(optimizer=AdamW(model.parameters()))
+    with pytest.raises(ValueError, match=r"optimizer has groups of \[\d+\] parameters, that of"):
+        make_trainer(tmp_path, model, own=own, **RUN).fit()
+    assert_close(weights_of(model), before, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize(
     "optimizer, schedule, changes, says",
     [

@@ -151,8 +151,20 @@ def restore(
         optimizer: of the parameters of ``trained``.
         saved: the complete state of a run: what ``collect`` returned, with ``model``, ``config``
             and ``progress``.
+
+    Raises:
+        ValueError: if the parameters of ``optimizer`` are grouped in another way; nothing has been
+            loaded then.
     """
     saved = _with_split_projections(model, saved)
+    ours, theirs = (
+        [len(group["params"]) for group in groups]
+        for groups in (optimizer.param_groups, saved["optimizer"]["param_groups"])
+    )
+    if ours != theirs:
+        raise ValueError(
+            f"optimizer has groups of {ours} parameters, that of the run in the folder {theirs}"
+        )
     model.load_state_dict(saved["model"])
     mine = trained.state_dict()
     shards = {name: _shard_of(weight, mine.get(name)) for name, weight in saved["model"].items()}
