@@ -25,6 +25,7 @@ COUNTS += ["log_every", "validate_every", "save_every", "keep_last"]
         *((name, 0) for name in COUNTS),
         *((name, -0.1) for name in ("beta1", "beta2", "label_smoothing", "clip_norm")),
         ("seed", -1),
+        ("seed", 2**32),
         *((name, 1.0) for name in ("beta1", "beta2", "label_smoothing")),
         *((n, 0.0) for n in ("learning_rate_factor", "adam_eps", "clip_norm", "state_minutes")),
         *(("learning_rate_factor", value) for value in (float("nan"), float("inf"))),

@@ -155,6 +155,13 @@ def test_more_steps_may_be_asked_for(tmp_path, uninterrupted):
         assert torch.equal(weight, longer.model.state_dict()[name]), name
 
 
+def test_what_only_saves_memory_or_time_may_change(tmp_path):
+    trainer_in(tmp_path, max_steps=2).fit()
+    other = trainer_in(tmp_path, compile=True, checkpoint_activations=True, fast=False)
+    other.resume()
+    assert other.step == 2
+
+
 @pytest.mark.parametrize(
     "changes, fields",
     [
@@ -179,7 +186,7 @@ def test_a_state_of_an_older_version_goes_on(tmp_path, uninterrupted):
     stopped = trainer_in(tmp_path)
     fit_until_signal(stopped, 6, signal.SIGTERM)
     state = load_state(stopped.state_file)
-    del state["config"]["text"], state["config"]["checkpoint_activations"]
+    del state["config"]["text"], state["config"]["half_residual"]
     save_state(state, stopped.state_file)
     going_on = trainer_in(tmp_path)
     assert going_on.fit() is True

@@ -31,7 +31,9 @@ class Callback:
         """Run after each optimiser step; ``trainer.step`` already includes it."""
 
     def on_log(self, trainer: "Trainer", numbers: dict[str, float]) -> None:
-        """Run after each line of the curve, every ``log_every`` steps.
+        """Run after each line of the curve.
+
+        There is one every ``log_every`` steps, and at each validation, checkpoint and early end.
 
         Args:
             trainer: the run.

@@ -16,7 +16,16 @@ from transformer.training.loss import Smoothing
 Precision = Literal["fp32", "bf16", "fp16"]
 
 #: Fields that may change when a run resumes.
-RESUMABLE = ("max_steps", "log_every", "keep_last", "state_minutes", "shard", "fast")
+RESUMABLE = (
+    "max_steps",
+    "log_every",
+    "keep_last",
+    "state_minutes",
+    "shard",
+    "fast",
+    "compile",
+    "checkpoint_activations",
+)
 
 _PROCESSOR = Path("/proc/cpuinfo")
 
@@ -29,7 +38,8 @@ class TrainingConfig:
     ``accumulate`` times the number of processes.
 
     Args:
-        seed: of the weights, dropout and the order of the batches.
+        seed: of dropout and of the order of the batches, 0 to 2**32 - 1; recipes also draw the
+            initial weights with it.
         max_steps: optimiser steps.
         batch_tokens: largest number of token positions per batch and side, padding included.
         accumulate: batches whose gradients are summed before a step.
@@ -51,8 +61,9 @@ class TrainingConfig:
             runs uncompiled.
         checkpoint_activations: recompute activations in the backward pass: less memory, more time.
         shard: divide weights, gradients and Adam's moments among the processes (FSDP) instead of
-            keeping a copy in each: less memory, more time. No effect with one process.
-        log_every: steps between two lines of the curve.
+            keeping a copy in each: less memory, more time. Each process also keeps a whole copy of
+            the weights on its device, for validation. No effect with one process.
+        log_every: largest number of steps between two lines of the curve.
         validate_every: steps between two validations.
         save_every: steps between two checkpoints of the weights.
         keep_last: number of latest checkpoints that are kept, and averaged at the end.
@@ -109,7 +120,8 @@ class TrainingConfig:
         for name in ("learning_rate_factor", "adam_eps"):
             holds = self._is(name, (int, float), 0) and getattr(self, name) > 0
             self._require(name, holds, "above 0")
-        self._require("seed", self._is("seed", int, 0), "whole and at least 0")
+        holds = self._is("seed", int, 0) and self.seed < 2**32
+        self._require("seed", holds, "whole and from 0 to 2**32 - 1")
         limit, longest = self.clip_norm, self.max_length
         holds = limit is None or (self._is("clip_norm", (int, float), 0) and limit > 0)
         self._require("clip_norm", holds, "None or above 0")
