@@ -3,6 +3,7 @@
 import math
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,9 +104,9 @@ def test_states_survive_interruptions(tmp_path):
 def test_a_state_that_could_not_be_loaded_is_refused_before_the_first_step(tmp_path):
     class Strange(Callback):
         def state_dict(self):
-            return dict(history=[1.0, np.float64(2.0)])
+            return dict(history=[1.0, Path("a")])
 
-    with pytest.raises(TypeError, match=r"history'\]\[1\] is a numpy.float64") as caught:
+    with pytest.raises(TypeError, match=r"history'\]\[1\] is a pathlib.*Path, which") as caught:
         make_trainer(tmp_path / "run", own=dict(callbacks=[Strange()])).fit()
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run/curve.jsonl").exists()
@@ -114,6 +115,25 @@ def test_a_state_that_could_not_be_loaded_is_refused_before_the_first_step(tmp_p
     for wrong in (EarlyStopping, print):
         with pytest.raises(TypeError, match="callbacks must be instances of Callback, got "):
             make_trainer(tmp_path, own=dict(callbacks=[wrong]))
+
+
+def test_numbers_of_numpy_survive_as_those_of_python(tmp_path):
+    class History(Callback):
+        seen = {}
+
+        def on_step(self, trainer):
+            self.seen = self.seen | {np.int64(trainer.step): [np.float32(0.5)]}
+
+        def state_dict(self):
+            return dict(seen=self.seen)
+
+        def load_state_dict(self, state):
+            self.seen = state["seen"]
+
+    make_trainer(tmp_path, max_steps=2, own=dict(callbacks=[History()])).fit()
+    later = History()
+    make_trainer(tmp_path, max_steps=3, own=dict(callbacks=[later])).fit()
+    assert later.seen == {1: [0.5], 2: [0.5], 3: [0.5]}
 
 
 def test_stop_ends_the_run_after_the_step_with_everything_saved(tmp_path):

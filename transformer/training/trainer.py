@@ -351,7 +351,7 @@ class Trainer:
         self.stop_requested, self.stopped_by, self.saved_at = False, None, self.step
         self.state_seconds = self.seconds
         checks.require_device(self.model, self.accelerator.device)
-        require_loadable(self._own_state(), "state")
+        require_loadable(host_copy(self._own_state()), "state")
         self.loss.train()
         try:
             with (

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 import torch
 
 _PINNING = "cuda"  # the type of device whose copies to pinned memory the host need not wait for
@@ -20,7 +21,8 @@ def host_copy(values: Any) -> Any:
         values: nested dicts, lists and tuples of tensors and plain values.
 
     Returns:
-        The same structure. It does not change when ``values`` do.
+        The same structure, with Python's numbers instead of NumPy's. It does not change when
+        ``values`` do.
     """
     devices: set[torch.device] = set()
     copied = _copy(values, devices)
@@ -32,9 +34,11 @@ def host_copy(values: Any) -> Any:
 def _copy(value: Any, devices: set[torch.device]) -> Any:
     """Copy, and add the CUDA devices whose copies are not finished to ``devices``."""
     if isinstance(value, dict):
-        return {name: _copy(each, devices) for name, each in value.items()}
+        return {_copy(name, devices): _copy(each, devices) for name, each in value.items()}
     if type(value) in (list, tuple):
         return type(value)(_copy(each, devices) for each in value)
+    if isinstance(value, np.generic):
+        return value.item()  # torch.load would refuse it
     if not torch.is_tensor(value):
         return value
     value = value.detach()
