@@ -191,6 +191,14 @@ def test_the_folder_loads_as_a_translator_from_the_first_checkpoint_on(tmp_path)
     assert tokenizer.vocab_size != VOCAB_SIZE
 
 
+def test_tokenizers_that_cannot_be_saved_are_refused_before_anything_is_written(tmp_path):
+    one, other = (Tokenizer.train([*TEXT.source, *TEXT.target], 280) for _ in range(2))
+    model = Transformer(replace(make_model().config, vocab_size=one.vocab_size))
+    for wrong, says in (((one, other), "one joint Tokenizer or two"), ((one,), "got 1")):
+        with pytest.raises(ValueError, match=says):
+            Trainer(model, encode_pairs(one, TEXT), CONFIG, tmp_path / "run", tokenizer=wrong)
+
+
 def test_the_constructor_warns_of_nothing(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

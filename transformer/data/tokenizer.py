@@ -338,15 +338,34 @@ def save_tokenizers(
     """
     from transformer.data.sentencepiece import SentencePieceTokenizer
 
-    if isinstance(source, Tokenizer) and target is source:
-        return source.save_pretrained(folder, model_max_length)
-    if isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer):
+    require_savable(source, target)
+    if isinstance(source, SentencePieceTokenizer):
+        assert isinstance(target, SentencePieceTokenizer)
         return source.save_pretrained(folder, model_max_length, target)
-    raise ValueError(
-        f"tokenizers must be one joint Tokenizer or two of SentencePiece, "
-        f"got {type(source).__name__} and {'another ' * (source is not target)}"
-        f"{type(target).__name__}"
-    )
+    assert isinstance(source, Tokenizer)
+    return source.save_pretrained(folder, model_max_length)
+
+
+def require_savable(source: TokenizerLike, target: TokenizerLike) -> None:
+    """Refuse tokenizers that :func:`save_tokenizers` cannot write.
+
+    Args:
+        source: That of the source language.
+        target: The same object if both languages share it.
+
+    Raises:
+        ValueError: If they are of another kind, or two separate byte-pair encodings.
+    """
+    from transformer.data.sentencepiece import SentencePieceTokenizer
+
+    kinds = type(source), type(target)
+    joint = isinstance(source, Tokenizer) and target is source
+    if not joint and not all(issubclass(kind, SentencePieceTokenizer) for kind in kinds):
+        raise ValueError(
+            f"tokenizers must be one joint Tokenizer or two of SentencePiece, "
+            f"got {kinds[0].__name__} and {'another ' * (source is not target)}"
+            f"{kinds[1].__name__}"
+        )
 
 
 def load_tokenizers(folder: Path | str) -> tuple[TokenizerLike, TokenizerLike]:

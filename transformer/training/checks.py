@@ -10,7 +10,7 @@ from torch import nn
 
 from transformer import fast
 from transformer.data.batching import EncodedPairs, TokenBatches
-from transformer.data.tokenizer import TokenizerLike
+from transformer.data.tokenizer import TokenizerLike, require_savable
 from transformer.fast.device import missing_for_compiling
 from transformer.model.base import TranslationModel
 from transformer.model.transformer import Transformer
@@ -190,11 +190,14 @@ def require_tokenizer(tokenizer: Any, model: TranslationModel) -> None:
 
     Raises:
         TypeError: if ``tokenizer`` comes from another library.
-        ValueError: if vocabulary sizes or special ids differ.
+        ValueError: if vocabulary sizes or special ids differ, or the run could not save it.
     """
     if tokenizer is None:
         return
-    for each in tokenizer if isinstance(tokenizer, tuple) else (tokenizer,):
+    pair = tokenizer if isinstance(tokenizer, tuple) else (tokenizer, tokenizer)
+    if len(pair) != 2:
+        raise ValueError(f"tokenizer must be one, or those of source and target, got {len(pair)}")
+    for each in pair:
         if not isinstance(each, TokenizerLike):
             raise TypeError(
                 f"tokenizer must be a Tokenizer or SentencePieceTokenizer, got {_kind(each)}"
@@ -203,6 +206,7 @@ def require_tokenizer(tokenizer: Any, model: TranslationModel) -> None:
             theirs, mine = getattr(each, name), getattr(model.config, name)
             if theirs != mine:
                 raise ValueError(f"tokenizer has {name} {theirs}, the model has {name} {mine}")
+    require_savable(*pair)
 
 
 def require_device(model: nn.Module, device: torch.device) -> None:

@@ -21,7 +21,8 @@ from torch.optim import Optimizer
 
 from transformer import fast
 from transformer.data.batching import Batch, EncodedPairs, TokenBatches
-from transformer.data.tokenizer import TokenizerLike
+from transformer.data.sentencepiece import SentencePieceTokenizer
+from transformer.data.tokenizer import Tokenizer
 from transformer.fast.device import set_up
 from transformer.fast.residual import use_half_residuals
 from transformer.model.base import TranslationModel, evaluation_mode
@@ -76,8 +77,8 @@ class Trainer:
             their length, so they must not be longer than learned positions; TokenBatches may have
             a ``max_length``.
         score: called with the model at each validation; returns further numbers by name.
-        tokenizer: that of the pairs, or those of source and target. It is compared with the model
-            and written to ``folder``.
+        tokenizer: that of the pairs, or those of source and target, which SentencePiece has. It is
+            compared with the model and written to ``folder``.
         trackers: "tensorboard", "wandb" or other names that Accelerate knows, or trackers of
             Accelerate; they receive the numbers of the curve.
         progress: show a progress bar; None shows it on a terminal and in a live notebook.
@@ -104,7 +105,10 @@ class Trainer:
         *,
         validation: TokenBatches | EncodedPairs | None = None,
         score: Callable[[Any], dict[str, float]] | None = None,
-        tokenizer: TokenizerLike | tuple[TokenizerLike, TokenizerLike] | None = None,
+        tokenizer: Tokenizer
+        | SentencePieceTokenizer
+        | tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+        | None = None,
         trackers: Sequence[Tracker] = (),
         progress: bool | None = None,
     ):
