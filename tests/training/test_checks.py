@@ -21,6 +21,7 @@ from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.training.callbacks import Callback
+from transformer.training.checkpoint import load_state
 from transformer.training.checks import require_all_processes
 from transformer.training.config import TrainingConfig
 from transformer.training.curve import read_curve
@@ -58,6 +59,7 @@ def with_target(*rows):
         (dict(validation=NO_PAIRS), "validation must hold at least one pair"),
         (dict(config=TransformerConfig(50)), "config must be a TrainingConfig, got .*Transformer"),
         (dict(tokenizer="bpe"), "tokenizer must be a Tokenizer .*, got str"),
+        (dict(score="bleu"), "score must be a function of the model, got str"),
         (dict(trackers=["papyrus"]), "unknown tracker 'papyrus'; known are .*tensorboard"),
         (dict(trackers="tensorboard"), r"trackers must be a sequence .*\('tensorboard',\)"),
         (dict(config=replace(CONFIG, compile=True),
@@ -141,6 +143,14 @@ def test_a_model_that_was_moved_is_noticed(tmp_path):
 def test_a_score_without_numbers_is_refused(tmp_path, scores):
     with pytest.raises(TypeError, match="score must return numbers by name"):
         make_trainer(tmp_path, score=lambda model: scores, max_steps=1).fit()
+
+
+@pytest.mark.parametrize("name", ["step", "perplexity"])
+def test_a_score_with_a_name_of_the_curve_is_refused_and_no_step_is_lost(tmp_path, name):
+    trainer = make_trainer(tmp_path, score=lambda model: {name: 1.0}, max_steps=2)
+    with pytest.raises(ValueError, match=f"score must not return '{name}'"):
+        trainer.fit()
+    assert load_state(trainer.state_file)["progress"]["step"] == 2
 
 
 def test_a_score_that_is_not_finite_is_a_warning_and_nothing_else(tmp_path):

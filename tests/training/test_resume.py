@@ -102,6 +102,19 @@ def test_a_crash_between_checkpoints_leaves_no_double_lines(tmp_path, uninterrup
     assert_same_run(tmp_path, again, uninterrupted)
 
 
+def test_an_error_at_a_validation_costs_no_step(tmp_path, uninterrupted):
+    def score(model):
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError):
+        trainer_in(tmp_path, score=score, save_every=100).fit()
+    going_on = trainer_in(tmp_path, save_every=100)
+    going_on.resume()
+    assert going_on.step == 6 and going_on.fit() is True
+    for name, weight in weights_of(uninterrupted.model).items():
+        assert torch.equal(weight, going_on.model.state_dict()[name]), name
+
+
 def test_a_finished_run_has_nothing_left_to_do(uninterrupted):
     before = (uninterrupted.folder / "curve.jsonl").read_text()
     again = trainer_in(uninterrupted.folder)

@@ -17,6 +17,15 @@ from transformer.model.transformer import Transformer
 from transformer.training.config import TrainingConfig
 from transformer.training.state import layers_of
 
+_NAMES_OF_THE_CURVE = (
+    "step",
+    "minutes",
+    "loss",
+    "learning_rate",
+    "tokens_per_second",
+    "perplexity",
+)
+
 
 def require_model(model: Any, config: Any) -> None:
     """Refuse a model that cannot be trained, at all or with this recipe.
@@ -219,14 +228,29 @@ def require_device(model: nn.Module, device: torch.device) -> None:
             )
 
 
+def require_score(score: Any) -> None:
+    """Raise TypeError unless ``score`` is None or can be called."""
+    if score is not None and not callable(score):
+        raise TypeError(f"score must be a function of the model, got {_kind(score)}")
+
+
 def numbers_of(scores: Any) -> dict[str, float]:
-    """Return the result of ``score`` as numbers by name; raise TypeError if it is not that."""
+    """Return the result of ``score`` as numbers by name.
+
+    Raises:
+        TypeError: if it is not that.
+        ValueError: if a name is one that the curve uses itself.
+    """
     try:
-        return {str(name): float(value) for name, value in scores.items()}
+        numbers = {str(name): float(value) for name, value in scores.items()}
     except (AttributeError, TypeError, ValueError):
         raise TypeError(
             f"score must return numbers by name, such as {{'bleu': 27.3}}, got {scores!r:.80}"
         ) from None
+    for name in numbers:
+        if name in _NAMES_OF_THE_CURVE:
+            raise ValueError(f"score must not return {name!r}, a name that the curve uses itself")
+    return numbers
 
 
 def _require_pairs(name: str, given: Any) -> None:

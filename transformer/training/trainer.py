@@ -120,6 +120,7 @@ class Trainer:
         checks.require_fitting("batches", self.batches, model)
         checks.require_fitting("validation", self.validation, model)
         checks.require_tokenizer(tokenizer, model)
+        checks.require_score(score)
         require_trackers(trackers)
 
         self.folder = Path(folder)
@@ -197,13 +198,19 @@ class Trainer:
     def fit(self) -> bool:
         """Train up to ``max_steps``, from where the run in the folder was left.
 
+        The model stays in training mode; switch dropout off with ``model.eval()``. If ``score`` or
+        a callback raises an error at a validation, the state is saved first in a run of one
+        process.
+
         Returns:
             True when done or ended by :meth:`stop`, False when Ctrl-C or SIGTERM ended it early,
             with its state saved.
 
         Raises:
             NonFiniteLossError: if loss or weights become infinite or NaN.
-            ValueError: as :meth:`resume`; or if the model has left its device.
+            TypeError: if ``score`` returns no numbers, or the state of a callback cannot be saved.
+            ValueError: as :meth:`resume`; if the model has left its device; or if ``score`` returns
+                a name that the curve uses itself.
             OSError: if a checkpoint cannot be written; the previous one stays. It is raised after
                 the next step, or at the end.
 
@@ -234,7 +241,7 @@ class Trainer:
                 if line or stop:
                     self._log(self._mean_loss(losses), tokens, started)
                     if validate:
-                        self._validate()
+                        self._validate_or_save(save)
                     self.stopping = anywhere(self.stop_requested, self.accelerator)
                     self._save(save or self.stopping, ending=last or stop or self.stopping)
                     tokens, started = 0, time.perf_counter()
@@ -425,6 +432,15 @@ class Trainer:
                 self.writer.submit(partial(run_folder.keep_weights, weights, path))
         self.accelerator.wait_for_everyone()
         self.callbacks.call("on_validation", self, numbers)
+
+    def _validate_or_save(self, save: bool) -> None:
+        """Validate; if ``score`` or a callback raises, save the steps so far first."""
+        try:
+            self._validate()
+        except Exception:
+            if self.accelerator.num_processes == 1:  # the others would not take part
+                self._save(save, ending=True)
+            raise
 
     @torch.no_grad()
     def _measure(self) -> dict[str, float]:
