@@ -34,6 +34,17 @@ def fit_and_record(trainer: Trainer, steps: list[int] | None = None) -> list[dic
     return gradients
 
 
+def fail_once():
+    """Return a function that raises KeyError on its first call."""
+    errors = [KeyError("mine")]
+
+    def fail():
+        if errors:
+            raise errors.pop()
+
+    return fail
+
+
 def assert_close(a: dict, b: dict, **tolerance):
     assert a.keys() == b.keys()
     for name in a:
@@ -100,6 +111,27 @@ def test_the_weights_are_those_of_a_loop_written_by_hand(tmp_path):
         adam.param_groups[0]["lr"] = 16**-0.5 * min(step**-0.5, step * 8**-1.5)
         adam.step()
     assert_close(weights_of(trainer.model), weights_of(model), rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_that_are_left_in_the_model_are_not_added(tmp_path):
+    (expected,) = fit_and_record(make_trainer(tmp_path / "plain", max_steps=1))
+    trainer = make_trainer(tmp_path / "left", max_steps=1)
+    for weight in trainer.model.parameters():
+        weight.grad = torch.ones_like(weight)
+    assert_equal(fit_and_record(trainer)[0], expected)
+
+
+def test_a_step_that_fails_is_taken_again_with_its_batch(tmp_path):
+    straight, failing = (
+        make_trainer(tmp_path / name, make_model(dropout=0.0), max_steps=4, save_every=100)
+        for name in ("straight", "failing")
+    )
+    straight.fit()
+    at_step(failing, 3, fail_once())
+    with pytest.raises(KeyError, match="mine"):
+        failing.fit()
+    assert failing.fit() and failing.tokens == straight.tokens
+    assert_equal(weights_of(straight.model), weights_of(failing.model))
 
 
 @pytest.mark.parametrize("wanted", [False, True])
@@ -264,8 +296,19 @@ def test_bad_weights_name_step_and_last_good_checkpoint(tmp_path, log_every):
     message = str(caught.value)
     assert "weights are not after step 6" in message
     assert f"the last good checkpoint is step 4 in {tmp_path}" in message
+    assert "in another folder" in message  # this one would refuse another learning rate
     assert "\n" not in message
     assert_finite_checkpoints(tmp_path, step=4)
+
+
+def test_a_checkpoint_that_does_not_exist_is_not_the_last_good_one(tmp_path):
+    trainer = make_trainer(tmp_path, save_every=100)
+    at_step(trainer, 3, fail_once())
+    with pytest.raises(KeyError, match="mine"):
+        trainer.fit()
+    at_step(trainer, 4, lambda: trainer.model.embedding.weight.data.fill_(math.nan), after=True)
+    with pytest.raises(RuntimeError, match="after step 4; there is no checkpoint yet"):
+        trainer.fit()
 
 
 def test_bad_weights_at_the_step_of_a_checkpoint_are_not_saved(tmp_path):

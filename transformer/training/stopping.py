@@ -135,5 +135,8 @@ def require_finite(
         if anywhere(not finite, accelerator):
             found = f"loss is finite but weights are not after step {step}"
     if found:
-        advice = "a lower learning_rate_factor or longer warm-up may help"
+        advice = (
+            "try a lower learning rate or a longer warm-up, in another folder: a run resumes only "
+            "with its own settings"
+        )
         raise NonFiniteLossError(f"{found}; {last_good}; {advice}")

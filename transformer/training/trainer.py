@@ -43,8 +43,8 @@ from transformer.training.writer import Writer, host_copy
 class Trainer:
     """Train a model on batches of token ids.
 
-    Runs on any device and in any number of processes, on one machine or several: Accelerate moves
-    the tensors, wraps the model and scales the loss for half precision. The loss of a step is the
+    Runs on any device and in any number of processes, on one machine or several: Accelerate joins
+    the processes, wraps the model and scales the loss for half precision. The loss of a step is the
     mean over all real target tokens in all batches and processes of the step, so that accumulating
     gradients or adding processes changes only the speed. A run may resume with another number of
     processes if ``accumulate`` changes so that a step takes as many batches as before; dropout then
@@ -226,10 +226,11 @@ class Trainer:
             losses: list[torch.Tensor] = []  # of the steps since the last line of the curve
             tokens, started = 0, time.perf_counter()
             while self.step < config.max_steps and not self.stopping:
-                group, self.epoch, self.position, count = next(stream)
+                group, epoch, position, count = next(stream)
                 losses.append(self._train_step(group, count))
-                tokens += count
+                self.epoch, self.position = epoch, position  # a step that fails has used no batch
                 self.step += 1
+                tokens += count
                 self.report.advance()
                 self._report_written()
                 self.callbacks.call("on_step", self)
@@ -313,7 +314,7 @@ class Trainer:
 
         Raises:
             ValueError: if the folder holds a run of another configuration or only damaged states.
-            OSError: if the folder cannot be written, or another process is training in it.
+            OSError: if the folder cannot be read or written, or another process is training in it.
         """
         if self.resumed:
             return
@@ -345,6 +346,7 @@ class Trainer:
             state.restore(self.accelerator, self.model, self.trained, self.optimizer, saved)
             for name in self.PROGRESS:
                 setattr(self, name, saved["progress"][name])
+            self.saved_at = self.step
         except (AttributeError, LookupError, RuntimeError, TypeError) as error:
             reason = " ".join(str(error).split())[:120]
             raise ValueError(f"{file} is not the state of a run: {reason}") from None
@@ -359,11 +361,12 @@ class Trainer:
     def _session(self) -> Iterator[None]:
         """Claim the folder, resume, and report, for the duration of one :meth:`fit`."""
         self.resume()
-        self.stop_requested, self.stopped_by, self.saved_at = False, None, self.step
+        self.stop_requested, self.stopped_by = False, None
         self.state_seconds = self.seconds
         checks.require_device(self.model, self.accelerator.device)
         require_loadable(host_copy(self._own_state()), "state")
         self.loss.train()
+        self.loss.zero_grad()  # of the user, or of a step that an error ended
         try:
             with (
                 self.report,
