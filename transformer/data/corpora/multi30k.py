@@ -60,7 +60,9 @@ def load_multi30k(source: str, target: str, data_dir: Path | str | None = None) 
 
     Raises:
         DownloadError: If a file is not on this machine and cannot be downloaded.
-        ValueError: If a file in the data directory is not the one of the corpus.
+        OSError: If a download cannot be written.
+        ValueError: If a file in the folder ``multi30k-task1`` of the data directory is not the one
+            of the corpus. A file in the data directory itself is then ignored.
     """
     return {
         name: load_parallel_files(
@@ -75,13 +77,20 @@ def _provide(name: str, data_dir: Path | str | None) -> Path:
     own = find_file(name, FOLDER, data_dir)
     if own is not None:
         # A score on Multi30K refers to exactly these sentences.
-        if (found := sha256(own)) != SHA256[name]:
-            raise ValueError(f"{own} is not Multi30K's: SHA-256 {found}, expected {SHA256[name]}")
-        return own
+        if (found := sha256(own)) == SHA256[name]:
+            return own
+        # Elsewhere, a file such as train.en may be of any other corpus.
+        if own.parent.name == FOLDER:
+            advice = "" if own.name == name else f"; provide it packed, as {name}"
+            raise ValueError(
+                f"{own} is not Multi30K's: SHA-256 {found}, expected {SHA256[name]}{advice}"
+            )
     cached = cache_directory() / FOLDER / name
     if not cached.is_file() or sha256(cached) != SHA256[name]:
         try:
             download([source + name for source in SOURCES], cached, SHA256[name])
         except DownloadError as error:
             raise DownloadError(f"{error}; {how_to_provide(FOLDER)}") from None
+        except OSError as error:  # the disk's
+            raise OSError(f"{error}; XDG_CACHE_HOME names the folder for downloads") from error
     return cached
