@@ -30,3 +30,15 @@ def test_an_error_that_is_not_about_the_file_stays_what_it_is(tmp_path):
     with pytest.raises(RuntimeError, match="CUDA error"):
         write_atomically(tmp_path / "a", fail)
     assert not list(tmp_path.iterdir())
+
+
+def test_two_threads_or_machines_may_write_one_file_at_once(tmp_path):
+    path = tmp_path / "a"
+
+    def write(temporary):
+        temporary.write_text("last")
+        write_json(path, "first")  # as another thread with the same process id
+
+    write_atomically(path, write)
+    assert path.read_text() == "last"
+    assert list(tmp_path.iterdir()) == [path]

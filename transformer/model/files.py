@@ -7,6 +7,7 @@ loaded as another weight or another setting.
 import errno
 import json
 import os
+import secrets
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -40,7 +41,8 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
         OSError: if the disk is full or the folder cannot be written. ``path`` is then
             unchanged. The message says what to do.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Not the process id: threads share it, and containers with a common disk may do so.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.touch()
