@@ -2,10 +2,11 @@ import json
 import random
 
 import pytest
+import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transformer.data.tokenizer import Tokenizer, load_tokenizers
+from transformer.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 from transformer.inference.translator import Translator
 from transformer.model.pretrained import locate
 
@@ -204,3 +205,21 @@ def test_from_pretrained(tokenizer, tmp_path, folder):
 def test_ids_outside_the_vocabulary_decode_to_nothing(tokenizer):
     # The vocabulary of a model may be padded to a round size.
     assert tokenizer.decode([*tokenizer.encode("Wo"), 300, 100_000]) == "Wo"
+    # -100 marks ignored labels in other programs.
+    assert tokenizer.decode([-100, *tokenizer.encode("Wo"), -1]) == "Wo"
+
+
+def test_tensors_are_decoded(tokenizer, monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+    ids = torch.tensor(tokenizer.encode("Wo"))
+    assert tokenizer.decode(ids) == "".join(tokenizer.tokens(ids)) == "Wo"
+    assert tokenizer.decode_batch(torch.stack([ids, ids])) == ["Wo", "Wo"]
+    with pytest.raises(TypeError):
+        tokenizer.decode([1.5])
+
+
+def test_files_of_another_kind_of_tokenizer_are_removed(tokenizer, tmp_path):
+    for name in ("source.spm", "target.spm", "vocab.json", "target_vocab.json", "config.json"):
+        (tmp_path / name).touch()
+    names = save_tokenizers(tokenizer, tokenizer, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, "config.json"])

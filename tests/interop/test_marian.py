@@ -305,6 +305,14 @@ def test_text_is_data(make):
     assert tokenizer.decode([]) == tokenizer.decode([tokenizer.bos_id, 10_000]) == ""
 
 
+def test_tensors_and_ignored_labels_are_decoded(make, monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+    tokenizer = from_marian(make()[1]).tokenizer
+    ids = torch.tensor(tokenizer.encode("A dog"))
+    assert tokenizer.decode(ids) == tokenizer.decode([-100, *ids.tolist()]) == "A dog"
+    assert tokenizer.tokens(ids) == tokenizer.tokens(ids.tolist())
+
+
 # ------------------------------------------------------------------ the way back
 
 

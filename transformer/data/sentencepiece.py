@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,8 @@ class SentencePieceTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of token ids, without special tokens and ids that lack a piece."""
-        pieces = [self._pieces[i] for i in ids if i in self._pieces and i not in self._silent]
+        known = (i for i in map(index, ids) if i in self._pieces and i not in self._silent)
+        pieces = [self._pieces[i] for i in known]
         return self._processor.decode(pieces).replace("▁", " ").strip() if pieces else ""
 
     def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
@@ -199,6 +201,7 @@ class SentencePieceTokenizer:
         Raises:
             ValueError: if an id is outside the vocabulary.
         """
+        ids = [*map(index, ids)]  # the elements of a tensor are not found in a dictionary
         for i in ids:
             if not 0 <= i < self.vocab_size:
                 raise ValueError(f"ids must be in [0, {self.vocab_size}), got {i}")

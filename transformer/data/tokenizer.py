@@ -12,6 +12,7 @@ Paper: section 5.1
 import json
 import os
 from collections.abc import Iterable, Sequence
+from operator import index
 from pathlib import Path
 from typing import Any, Protocol, Unpack, runtime_checkable
 
@@ -22,7 +23,7 @@ import tokenizers  # noqa: E402  (reads the variable above)
 from tokenizers import decoders, models, pre_tokenizers, processors, trainers  # noqa: E402
 
 from transformer.model.files import require_unchanged, write_atomically, write_json  # noqa: E402
-from transformer.model.pretrained import HubOptions, locate  # noqa: E402
+from transformer.model.pretrained import TOKENIZER_FILES, HubOptions, locate  # noqa: E402
 
 PAD, BOS, EOS = SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
@@ -205,11 +206,12 @@ class Tokenizer:
 
         Ids that :meth:`encode` did not make may spell invalid UTF-8, which becomes U+FFFD.
         """
-        return self._backend.decode(list(ids), skip_special_tokens=True)
+        return self.decode_batch([ids])[0]
 
     def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row of token ids; see :meth:`decode`."""
-        return self._backend.decode_batch([list(ids) for ids in batch], skip_special_tokens=True)
+        rows = [[i for i in map(index, ids) if i >= 0] for ids in batch]
+        return self._backend.decode_batch(rows, skip_special_tokens=True)
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """Return a readable label per id, for figures.
@@ -326,7 +328,8 @@ def save_tokenizers(
         source: A :class:`Tokenizer`, or a
             :class:`~transformer.data.sentencepiece.SentencePieceTokenizer`.
         target: The same object if both languages share it.
-        folder: Made if it does not exist; files of these names are replaced.
+        folder: Made if it does not exist; the files of its former tokenizers are replaced or
+            removed.
         model_max_length: Most tokens that the model takes, ``eos_id`` included; None for no limit.
 
     Returns:
@@ -341,9 +344,13 @@ def save_tokenizers(
     require_savable(source, target)
     if isinstance(source, SentencePieceTokenizer):
         assert isinstance(target, SentencePieceTokenizer)
-        return source.save_pretrained(folder, model_max_length, target)
-    assert isinstance(source, Tokenizer)
-    return source.save_pretrained(folder, model_max_length)
+        names = source.save_pretrained(folder, model_max_length, target)
+    else:
+        assert isinstance(source, Tokenizer)
+        names = source.save_pretrained(folder, model_max_length)
+    for name in {*TOKENIZER_FILES} - {*names}:  # a tokenizer of another kind is found first
+        (Path(folder) / name).unlink(missing_ok=True)
+    return names
 
 
 def require_savable(source: TokenizerLike, target: TokenizerLike) -> None:
