@@ -1,5 +1,7 @@
 import gzip
+import os
 import tracemalloc
+import warnings
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -7,7 +9,13 @@ from hypothesis import strategies as st
 
 from transformer.data import lines as lines_module
 from transformer.data.lines import read_lines, unpack_gzip
-from transformer.data.parallel import Corpus, Split, load_parallel_files
+from transformer.data.parallel import (
+    Corpus,
+    Split,
+    StreamedSplit,
+    load_parallel_files,
+    stream_parallel_files,
+)
 
 
 def test_checksum_depends_on_text_split_and_order():
@@ -115,3 +123,39 @@ def test_max_words_is_an_option(write_lines, max_words, kept):
 def test_no_pair_left(write_lines):
     with pytest.raises(ValueError, match="no pair is left"):
         load_parallel_files(write_lines("a.en", ["", "b"]), write_lines("a.de", ["x", " "]))
+
+
+def test_text_on_disk_stays_that_of_the_folder_where_it_was_named(
+    write_lines, tmp_path, monkeypatch
+):
+    for folder in ("one", "two"):
+        write_lines(f"{folder}/text", [folder])
+    monkeypatch.chdir(tmp_path / "one")
+    text = stream_parallel_files("text", "text")
+    monkeypatch.chdir(tmp_path / "two")
+    assert list(text) == [("one", "one")]
+
+
+def test_text_on_disk_gives_its_notice_once(write_lines):
+    text = stream_parallel_files(write_lines("a.en", ["one", ""]), write_lines("a.de", ["1", "2"]))
+    with warnings.catch_warnings(record=True) as notices:
+        warnings.simplefilter("always")
+        assert list(text) == list(text.first(9)) == [("one", "1")]
+    assert len(notices) == 1
+
+
+def test_a_corpus_is_described_without_reading_text_on_disk():
+    def read():
+        raise AssertionError("the text was read")
+
+    splits = {"train": StreamedSplit(read, "text"), "test": Split(["a"], ["b"])}
+    assert repr(Corpus("mine", "en", "de", "", splits)) == "Corpus(mine: train on disk, test 1)"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("make", [os.mkdir, getattr(os, "mkfifo", None)])
+def test_a_folder_or_a_pipe_is_refused_at_once(tmp_path, make):
+    make(tmp_path / "text")
+    for read in (load_parallel_files, stream_parallel_files):
+        with pytest.raises(ValueError, match="text must be a regular file, not a folder or a pipe"):
+            read(tmp_path / "text", tmp_path / "text")

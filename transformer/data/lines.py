@@ -37,11 +37,11 @@ def iterate_lines(path: Path | str, may_be_empty: bool = False) -> Iterator[str]
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If the file is empty, not UTF-8, damaged gzip, or unpacks to more than text.
+        ValueError: If the file is empty, not a regular file, not UTF-8, damaged gzip, or unpacks
+            to more than text.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no such file: {path}")
+    require_regular_file(path)
     lines = position = 0
     for text in _whole_lines(path):
         start = len(_BYTE_ORDER_MARK) * (not position and text.startswith(_BYTE_ORDER_MARK))
@@ -59,6 +59,21 @@ def iterate_lines(path: Path | str, may_be_empty: bool = False) -> Iterator[str]
             yield from (line.removesuffix("\r") for line in found) if b"\r" in text else found
     if not lines and not may_be_empty:
         raise ValueError(f"{path} is empty")
+
+
+def require_regular_file(path: Path) -> None:
+    """Refuse a missing file, a folder and a pipe.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is not a regular file.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"no such file: {path}")
+    if not path.is_file():
+        raise ValueError(
+            f"{path} must be a regular file, not a folder or a pipe: text is read more than once"
+        )
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
 
-from transformer.data.lines import iterate_lines
+from transformer.data.lines import iterate_lines, require_regular_file
 
 
 @dataclass(frozen=True)
@@ -143,18 +143,31 @@ class Corpus:
             )
         return self.splits[name]
 
-    @cached_property
+    @property
     def checksum(self) -> str:
         """SHA-256, in hex, of the names and the text of all splits, in order."""
-        digest = hashlib.sha256()
+        return self._checksum_and_sizes[0]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of pairs of each split; reads the text once, together with the checksum."""
+        return self._checksum_and_sizes[1]
+
+    @cached_property
+    def _checksum_and_sizes(self) -> tuple[str, dict[str, int]]:
+        digest, sizes = hashlib.sha256(), dict.fromkeys(self.splits, 0)
         for name, split in self.splits.items():
             digest.update(f"{name}\n".encode())
             for source, target in split:
                 digest.update(f"{source}\t{target}\n".encode())
-        return digest.hexdigest()
+                sizes[name] += 1
+        return digest.hexdigest(), sizes
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{name} {len(split):,}" for name, split in self.splits.items())
+        sizes = ", ".join(  # without reading a text on disk
+            f"{name} on disk" if isinstance(split, StreamedSplit) else f"{name} {len(split):,}"
+            for name, split in self.splits.items()
+        )
         return f"Corpus({self.name}: {sizes})"
 
 
@@ -174,8 +187,8 @@ def load_parallel_files(
 
     Raises:
         FileNotFoundError: If a file is missing.
-        ValueError: If a file is empty, damaged or not UTF-8, if the files have different numbers
-            of lines, or if no pair is left.
+        ValueError: If a file is empty, damaged, not UTF-8 or not a regular file, if the files have
+            different numbers of lines, or if no pair is left.
     """
     pairs = list(_read_pairs(source_path, target_path, max_words))
     return Split([source for source, _ in pairs], [target for _, target in pairs])
@@ -186,24 +199,28 @@ def stream_parallel_files(
 ) -> StreamedSplit:
     """Leave two aligned text files on disk, to be read as :func:`load_parallel_files` reads them.
 
-    Errors other than a missing file are raised when the pairs are read. The identity of the pairs
-    consists of the files' paths, sizes and times of modification.
+    Errors other than a missing file, a folder or a pipe are raised when the pairs are read, and a
+    warning is given only once. The identity of the pairs consists of the files' paths, sizes and
+    times of modification.
     """
-    paths = [Path(path).absolute() for path in (source_path, target_path)]
-    for path in paths:
-        if not path.is_file():
-            raise FileNotFoundError(f"no such file: {path}")
-    found = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    source, target = (Path(path).absolute() for path in (source_path, target_path))
+    for path in (source, target):
+        require_regular_file(path)
+    found = [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in (source, target)]
+    given: set[str] = set()
     return StreamedSplit(
-        lambda: _read_pairs(source_path, target_path, max_words), f"{found}, {max_words}"
+        lambda: _read_pairs(source, target, max_words, given), f"{found}, {max_words}"
     )
 
 
 def _read_pairs(
-    source_path: Path | str, target_path: Path | str, max_words: int | None
+    source_path: Path | str,
+    target_path: Path | str,
+    max_words: int | None,
+    given: set[str] | None = None,
 ) -> Iterator[tuple[str, str]]:
     lines = _aligned_lines(source_path, target_path)
-    return kept_pairs(lines, f"{source_path}, {target_path}", max_words)
+    return kept_pairs(lines, f"{source_path}, {target_path}", max_words, given)
 
 
 def _aligned_lines(source_path: Path | str, target_path: Path | str) -> Iterator[tuple[str, str]]:
@@ -220,7 +237,10 @@ def _aligned_lines(source_path: Path | str, target_path: Path | str) -> Iterator
 
 
 def kept_pairs(
-    pairs: Iterable[tuple[str, str]], origin: str, max_words: int | None = 1000
+    pairs: Iterable[tuple[str, str]],
+    origin: str,
+    max_words: int | None = 1000,
+    given: set[str] | None = None,
 ) -> Iterator[tuple[str, str]]:
     """Leave out pairs with a blank or an overlong side; at the end, warn with their number.
 
@@ -228,6 +248,8 @@ def kept_pairs(
         pairs: Sentences and their translations.
         origin: The origin of the pairs, for the warning.
         max_words: Length limit of either side, in words between spaces; None keeps all.
+        given: Warnings that are not repeated; a new one is added. A text that stays on disk is read
+            more than once.
 
     Raises:
         ValueError: If no pair is left, or ``max_words`` is below 1.
@@ -250,7 +272,10 @@ def kept_pairs(
     notice = f"{origin}: left out {' and '.join(reasons)}, of {kept + blank + overlong} pairs"
     if not kept:
         raise ValueError(f"no pair is left of {notice}")
-    warnings.warn(notice, stacklevel=4)
+    if given is None or notice not in given:
+        warnings.warn(notice, stacklevel=4)
+    if given is not None:
+        given.add(notice)
 
 
 def _more_words_than(text: str, limit: int) -> bool:

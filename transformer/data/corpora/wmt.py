@@ -112,4 +112,7 @@ def _from_rows(rows: Any, language: str, name: str) -> StreamedSplit:
             yield from ((pair["en"], pair[language]) for pair in chunk["translation"])
 
     origin = f"wmt14-en-{language} {name}"
-    return StreamedSplit(lambda: kept_pairs(read(), origin), f"{origin}, revision {_REVISION}")
+    given: set[str] = set()
+    return StreamedSplit(
+        lambda: kept_pairs(read(), origin, given=given), f"{origin}, revision {_REVISION}"
+    )
