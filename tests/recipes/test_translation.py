@@ -11,6 +11,7 @@ from sacrebleu.metrics import BLEU
 
 from transformer.baselines import ConvolutionalConfig, RecurrentConfig
 from transformer.data.corpora import Corpus, Split
+from transformer.data.parallel import StreamedSplit
 from transformer.inference.translator import Translator
 from transformer.model.transformer import Transformer
 from transformer.recipes.averaging import average_model, last_checkpoints
@@ -174,6 +175,24 @@ def test_sentences_too_long_for_the_model_do_not_end_a_run_late(tmp_path, preset
         assert any(said in str(each.message) for each in caught) == (left == 12)
         assert run.train()
         assert {m["pairs"] for m in run.finish()["metrics"]} == {left}
+
+
+def test_the_training_text_is_not_needed_after_the_start(tmp_path, preset, corpus, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    text, reads = list(corpus.train), []
+
+    def read():
+        assert len(reads) < 4, "the text was read again"
+        reads.append(1)
+        return text
+
+    streamed = replace(corpus, splits=corpus.splits | {"train": StreamedSplit(read, "text")})
+    short = preset.with_changes(max_steps=1)
+    run = TranslationRun(short, tmp_path / "run", corpus=streamed)
+    assert len(reads) == 4  # vocabulary, token ids, checksum, leaks
+    run.train()
+    found = run.finish()["corpus"]
+    assert found["sha256"] == corpus.checksum and found["pairs"]["train"] == 100
 
 
 def test_what_is_no_record_is_refused(tmp_path):

@@ -133,7 +133,11 @@ class TranslationRun:
         )
         self.batches = self.trainer.batches
         self.trainer.resume()
-        if own_text and self.trainer.accelerator.is_main_process and self.finished() is None:
+        if not self.trainer.accelerator.is_main_process:
+            return
+        # Read now what the record says about the text, whose files may be gone after training.
+        _ = self.corpus.checksum
+        if own_text and self.finished() is None:
             for leak in find_leaks(self.corpus.splits):
                 warnings.warn(leak, stacklevel=2)
 
@@ -187,10 +191,10 @@ class TranslationRun:
         """Describe what is capped, left out and held out."""
         preset, splits, files = self.preset, self.corpus.splits, self.corpus.files
         lines = []
-        if preset.train_pairs is not None and preset.train_pairs < len(splits["train"]):
+        if preset.train_pairs is not None and preset.train_pairs < self.corpus.sizes["train"]:
             lines.append(
-                f"capped: the first {preset.train_pairs:,} of {len(splits['train']):,} training "
-                f"pairs (train_pairs)"
+                f"capped: the first {preset.train_pairs:,} of {self.corpus.sizes['train']:,} "
+                f"training pairs (train_pairs)"
             )
         if self.batches.num_dropped:
             limit = min(self.batches.batch_tokens, self.batches.max_length or sys.maxsize)
@@ -276,7 +280,7 @@ class TranslationRun:
                 languages=[self.corpus.source_language, self.corpus.target_language],
                 licence=self.corpus.licence,
                 sha256=self.corpus.checksum,
-                pairs={name: len(split) for name, split in self.corpus.splits.items()},
+                pairs=self.corpus.sizes,
             ),
             parameters=self.model.num_parameters(),
             steps=trainer.step,
