@@ -3,7 +3,7 @@
 import pytest
 
 from transformer.data.moses import moses_lowercased
-from transformer.data.parallel import Corpus, Split
+from transformer.data.parallel import Corpus, Split, StreamedSplit
 
 pytest.importorskip("sacremoses")
 
@@ -30,3 +30,25 @@ def test_the_language_decides():
     french = moses_lowercased(corpus(text, text, ("fr", "en"))).train
     assert french.source == ["l' homme et l' oiseau"]
     assert french.target == ["l 'homme et l 'oiseau"]
+
+
+def test_a_text_without_a_language_is_refused():
+    with pytest.raises(ValueError, match="'target' is not a language code; set source_language"):
+        moses_lowercased(corpus(["a"], ["b"], ("en", "target")))
+
+
+def test_a_text_on_disk_stays_there():
+    reads = []
+
+    def read():
+        reads.append(1)
+        return [("A dog.", "L'homme.")]
+
+    def converted(*languages):
+        before = Corpus("mine", *languages, "free", {"train": StreamedSplit(read, "text")})
+        return moses_lowercased(before).train
+
+    after = converted("en", "fr")
+    assert isinstance(after, StreamedSplit) and not reads
+    assert list(after) == list(after) == [("a dog .", "l' homme .")]
+    assert len({"text", after.identity, converted("en", "de").identity}) == 3

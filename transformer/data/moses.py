@@ -6,11 +6,13 @@ be compared with BLEU on plain text.
 Paper: section 6.1 (its scores are on tokenised text, too)
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from importlib.metadata import version
+from typing import Any, Literal, get_args
 
-from transformer.data.parallel import Corpus, Split
+from transformer.data.parallel import Corpus, Split, StreamedSplit
 
 TextForm = Literal["plain", "moses-lowercase"]
 
@@ -19,7 +21,7 @@ def in_form(corpus: Corpus, form: str) -> Corpus:
     """Convert a corpus of plain text to one of the forms of ``TextForm``.
 
     Raises:
-        ValueError: If ``form`` is unknown.
+        ValueError: If ``form`` is unknown, or for Moses tokens the language of a side.
         ModuleNotFoundError: If `sacremoses` is needed and not installed.
     """
     if form not in get_args(TextForm):
@@ -30,21 +32,34 @@ def in_form(corpus: Corpus, form: str) -> Corpus:
 def moses_lowercased(corpus: Corpus) -> Corpus:
     """Lower-case every sentence of a corpus and separate its Moses tokens by spaces.
 
+    A split that stays on disk is converted anew each time that it is read.
+
     Raises:
+        ValueError: If a language of the corpus is not a code of two or three letters.
         ModuleNotFoundError: If `sacremoses` is not installed.
     """
+    languages = corpus.source_language, corpus.target_language
+    for language in languages:
+        if not re.fullmatch("[a-z]{2,3}", language):
+            raise ValueError(
+                f"Moses tokens depend on the language, and {language!r} is not a language code; "
+                f"set source_language and target_language to codes such as 'en' and 'de' "
+                f"(transformer train takes them from file names such as text.en)"
+            )
+    source, target = map(_tokenizer, languages)
 
-    def convert(texts: list[str], language: str) -> list[str]:
-        return moses_tokens([text.lower() for text in texts], language)
+    def convert(split: Split) -> Split:
+        def read() -> Iterator[tuple[str, str]]:
+            for a, b in split:
+                yield _separate(source, a.lower()), _separate(target, b.lower())
 
-    splits = {
-        name: Split(
-            convert(split.source, corpus.source_language),
-            convert(split.target, corpus.target_language),
-        )
-        for name, split in corpus.splits.items()
-    }
-    return replace(corpus, splits=splits)
+        if isinstance(split, StreamedSplit):
+            how = f"{', '.join(languages)} by sacremoses {version('sacremoses')}, in lower case"
+            return StreamedSplit(read, f"{split.identity}, {how}")
+        pairs = list(read())
+        return Split([a for a, _ in pairs], [b for _, b in pairs])
+
+    return replace(corpus, splits={name: convert(s) for name, s in corpus.splits.items()})
 
 
 def moses_tokens(texts: Sequence[str], language: str) -> list[str]:
@@ -55,6 +70,11 @@ def moses_tokens(texts: Sequence[str], language: str) -> list[str]:
     Raises:
         ModuleNotFoundError: If `sacremoses` is not installed.
     """
+    tokenizer = _tokenizer(language)
+    return [_separate(tokenizer, text) for text in texts]
+
+
+def _tokenizer(language: str) -> Any:
     try:
         from sacremoses import MosesTokenizer
     except ModuleNotFoundError as error:
@@ -62,5 +82,8 @@ def moses_tokens(texts: Sequence[str], language: str) -> list[str]:
             "Moses tokens need the package sacremoses: pip install 'transformer-book[moses]'",
             name=error.name,
         ) from None
-    tokenizer = MosesTokenizer(language)
-    return [tokenizer.tokenize(text, return_str=True, escape=False) for text in texts]
+    return MosesTokenizer(language)
+
+
+def _separate(tokenizer: Any, text: str) -> str:
+    return tokenizer.tokenize(text, return_str=True, escape=False)
