@@ -1,5 +1,6 @@
 """A text larger than the memory is read in chunks, encoded once, then memory-mapped."""
 
+import errno
 import json
 import os
 import signal
@@ -13,7 +14,11 @@ import pytest
 
 from transformer.data import batching
 from transformer.data.batching import TokenBatches, encode_pairs
-from transformer.data.parallel import load_parallel_files, stream_parallel_files
+from transformer.data.parallel import (
+    StreamedSplit,
+    load_parallel_files,
+    stream_parallel_files,
+)
 from transformer.data.token_cache import cached_pairs, cached_tokenizer
 from transformer.data.tokenizer import Tokenizer
 
@@ -148,6 +153,48 @@ def test_a_full_disk_gives_a_one_line_error_and_leaves_nothing(files, tokenizer,
         assert "\n" not in str(caught.value)
         assert all(path.name.endswith(".lock") for path in cache.iterdir()), most
     assert_same_pairs(cached_pairs(tokenizer, text, cache), whole)
+
+
+def test_a_folder_that_cannot_be_made_is_explained(files, tokenizer, tmp_path, monkeypatch):
+    mkdir = os.mkdir
+
+    def refuse(path, *arguments):
+        if Path(path) == tmp_path / "closed":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        mkdir(path, *arguments)
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    with pytest.raises(OSError, match="cannot write .*Permission denied.*XDG_CACHE_HOME"):
+        cached_pairs(tokenizer, stream_parallel_files(*files), tmp_path / "closed/cache")
+
+
+def test_an_error_of_the_text_is_not_blamed_on_the_cache(tokenizer, tmp_path):
+    errors = (
+        OSError(errno.EIO, "Input/output error"),
+        PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "text")),
+    )
+    for error in errors:
+
+        def read(error=error):
+            yield "one", "eins"
+            raise error
+
+        with pytest.raises(OSError) as caught:
+            cached_pairs(tokenizer, StreamedSplit(read, "text"), tmp_path)
+        assert caught.value is error
+
+
+def test_every_file_is_on_the_disk_before_the_header(files, tokenizer, tmp_path, monkeypatch):
+    synced, fsync = set(), os.fsync
+
+    def syncing(file):
+        synced.add(os.fstat(file).st_ino)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    cached_pairs(tokenizer, stream_parallel_files(*files), tmp_path / "cache")
+    (folder,) = (path for path in (tmp_path / "cache").iterdir() if path.is_dir())
+    assert {path.name for path in folder.iterdir() if path.stat().st_ino not in synced} == set()
 
 
 # ---------------------------------------------------------------------- in processes of their own

@@ -4,6 +4,7 @@ A folder of the cache holds the ids of both sides, the end of each sentence, and
 header is written last, so that a folder with a header is complete, even after a kill.
 """
 
+import errno
 import json
 import os
 import shutil
@@ -97,17 +98,27 @@ def _cache(named: Path | str | None) -> Path:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Keep other processes from making the same file or folder, and explain errors of the disk."""
+    lock = path.with_name(f".{path.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_name(f".{path.name}.lock")):  # released by a kill as well
+        with FileLock(lock):  # released by a kill as well
             yield
     except OSError as error:
-        in_cache = str(error.filename or path).startswith(str(path.parent))
-        if error.errno is None or not in_cache:  # explained already, or an error of the text
+        # An error of the text stays as it is; one without an errno is explained already.
+        if not _concerns(error, path, lock):
             raise
         reason = error.strerror or error
         advice = "make room, or name another folder in XDG_CACHE_HOME"
         raise OSError(f"cannot write {path}: {reason}; {advice}") from error
+
+
+def _concerns(error: OSError, path: Path, lock: Path) -> bool:
+    """Return whether an error is about writing ``path``, its lock or a folder above it."""
+    if error.filename is None:  # while a file is read or written: only writing fills a disk
+        return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    about = Path(os.fsdecode(error.filename))
+    at = about in (path, lock, *path.parents) or path in about.parents
+    return at and error.errno is not None
 
 
 def _write(tokenizer: Tokenizer, text: StreamedSplit, folder: Path) -> None:
@@ -141,6 +152,8 @@ def _write(tokenizer: Tokenizer, text: StreamedSplit, folder: Path) -> None:
     for name, array in _open(folder, header).by_length._asdict().items():
         with open(folder / f"{name}.by-length", "wb") as file:
             file.write(array.data)
+            file.flush()
+            os.fsync(file.fileno())
     write_atomically(folder / _HEADER, lambda p: p.write_text(json.dumps(header), encoding="utf-8"))
 
 
