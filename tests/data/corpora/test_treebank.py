@@ -126,6 +126,20 @@ def test_a_folder_of_ones_own(tmp_path):
     assert load_treebank(tmp_path).checksum != before
 
 
+def test_linked_folders_are_followed_and_byte_order_marks_left_out(tmp_path):
+    bank, elsewhere = tmp_path / "bank", tmp_path / "elsewhere"
+    bank.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "b.mrg").write_text(FRAGMENT, encoding="utf-8-sig")
+    try:
+        (bank / "02").symlink_to(elsewhere)
+        (elsewhere / "back").symlink_to(bank)  # a circle
+    except OSError:
+        pytest.skip("links need a privilege on Windows")
+    (tree,) = load_treebank(bank).articles["b"]
+    assert str(tree) == PLAIN
+
+
 def archive(path, members):
     with tarfile.open(path, "w:gz") as file:
         for name, data in members:

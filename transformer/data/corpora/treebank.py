@@ -224,7 +224,7 @@ def load_treebank(source: Path | str = "craft", data_dir: Path | str | None = No
         if article in articles:
             raise ValueError(f"{path}: two files of trees are called {article}")
         try:
-            text = data.decode("utf-8")
+            text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise ValueError(f"{name} is not UTF-8 text: {error}") from None
         with _no_collector():
@@ -250,12 +250,22 @@ def _no_collector() -> Iterator[None]:
 
 def _of_folder(folder: Path) -> tuple[list[tuple[str, bytes]], str]:
     """Read all files of trees, sorted by path, and compute one checksum."""
-    paths = sorted(path for path in folder.rglob("*") if path.suffix in ENDINGS and path.is_file())
+    paths = sorted(path for path in _below(folder) if path.suffix in ENDINGS and path.is_file())
     files = [(path.relative_to(folder).as_posix(), path.read_bytes()) for path in paths]
     digest = hashlib.sha256()
     for name, data in files:
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
     return files, digest.hexdigest()
+
+
+def _below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """Yield all files below a folder, through symbolic links but not in circles."""
+    if (real := folder.resolve()) not in above:
+        for path in folder.iterdir():
+            if path.is_dir():
+                yield from _below(path, above | {real})
+            else:
+                yield path
 
 
 def _of_archive(path: Path) -> list[tuple[str, bytes]]:
