@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import numpy as np
 import pytest
 
 from transformer.inference.metrics import bleu, chrf, compound_split_bleu
@@ -79,3 +80,13 @@ def test_bad_input(metric):
     ):
         with pytest.raises(error):
             metric(hypotheses, references)
+
+
+def test_arrays_are_scored_and_nested_references_refused(monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+    arrays = np.array(HYPOTHESES), np.array(REFERENCES)
+    assert bleu(*arrays) == bleu(HYPOTHESES, REFERENCES)
+    with pytest.raises(ValueError, match="at least one sentence"):
+        bleu(arrays[0][:0], arrays[1][:0])
+    with pytest.raises(TypeError, match="references must be one string per .* of type list"):
+        bleu(HYPOTHESES, [[text] for text in REFERENCES])

@@ -127,3 +127,14 @@ def test_the_interval_of_a_difference_covers_seeds_and_sentences():
 def test_bad_input(call):
     with pytest.raises(ValueError):
         call()
+
+
+def test_arrays_and_lists_of_counts(monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+    counts = sentence_counts(["a b c d e"] * 4, ["a b c d f"] * 4)
+    assert not paired_bootstrap(np.stack([counts] * 2), np.stack([counts] * 3), 10).any()
+    with pytest.raises(ValueError, match=r"a matrix of counts per run, got one of shape \(10,\)"):
+        paired_bootstrap(counts, counts, 10)
+    groups = [0, 0, 1, 1]
+    expected = bootstrap(counts, 10, groups=groups)
+    assert np.array_equal(bootstrap(counts.tolist(), 10, groups=groups), expected)

@@ -147,10 +147,15 @@ def require_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     for name, texts in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(texts, str):
             raise TypeError(f"{name} must be a list of sentences, got one string")
+        for text in texts:
+            if not isinstance(text, str):
+                raise TypeError(
+                    f"{name} must be one string per sentence, got one of type {type(text).__name__}"
+                )
     if len(hypotheses) != len(references):
         raise ValueError(
             f"hypotheses and references must have the same length, "
             f"got {len(hypotheses)} and {len(references)}"
         )
-    if not hypotheses:
+    if len(hypotheses) == 0:
         raise ValueError("hypotheses must hold at least one sentence, got none")

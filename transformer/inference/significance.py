@@ -217,8 +217,14 @@ def paired_bootstrap(
         ValueError: if a system has no run, two runs differ in the number of sentences, or an
             argument is out of range as for :func:`bootstrap`.
     """
-    if not ours or not theirs:
+    if not len(ours) or not len(theirs):
         raise ValueError("ours and theirs must hold the counts of at least one run each")
+    for counts in (*ours, *theirs):
+        if np.ndim(counts) != 2:
+            raise ValueError(
+                f"ours and theirs must hold a matrix of counts per run, got one of shape "
+                f"{np.shape(counts)}; for a single run, give [counts]"
+            )
     if len(lengths := {len(counts) for counts in (*ours, *theirs)}) > 1:
         raise ValueError(f"all runs must have the same sentences, got {sorted(lengths)} of them")
     random = np.random.default_rng([seed, 1])
@@ -238,6 +244,7 @@ def paired_bootstrap(
 def _sum_by_group(
     counts: Float[np.ndarray, "n k"] | Int[np.ndarray, "n k"], groups: Sequence[int] | None
 ) -> Float[np.ndarray, "groups k"] | Int[np.ndarray, "groups k"]:
+    counts = np.asarray(counts)
     if not len(counts):
         raise ValueError("counts must hold at least one sentence, got none")
     if groups is None:
