@@ -1,3 +1,5 @@
+from copy import copy
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from transformer.data.batching import (
     encode_pairs,
     padding_waste,
 )
+from transformer.data.parallel import Split
 from transformer.data.tokenizer import Tokenizer
 
 
@@ -139,3 +142,12 @@ def test_padding_waste_on_tatoeba_is_below_a_tenth(tatoeba):
     assert padding_waste(made) < 0.10
     # Small batches must not be the reason: most of the budget is used.
     assert np.mean([batch.labels.numel() for batch in made]) / 4096 > 0.8
+
+
+def test_two_tokenizers_must_agree_on_the_special_ids():
+    source = Tokenizer.train(["a"], 259)
+    target = copy(source)
+    assert len(encode_pairs(source, Split(["a"], ["b"]), target)) == 1
+    target.eos_id = 5
+    with pytest.raises(ValueError, match="must have the same eos_id, got 2 and 5"):
+        encode_pairs(source, Split(["a"], ["b"]), target)

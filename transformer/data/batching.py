@@ -124,7 +124,14 @@ def encode_pairs(
         tokenizer: Of both languages.
         split: The pairs.
         target_tokenizer: That of the target language; None if both share ``tokenizer``.
+
+    Raises:
+        ValueError: If two tokenizers have different ids of padding, ``<bos>`` or ``<eos>``.
     """
+    for name in ("pad_id", "bos_id", "eos_id") if target_tokenizer is not None else ():
+        mine, theirs = getattr(tokenizer, name), getattr(target_tokenizer, name)
+        if mine != theirs:
+            raise ValueError(f"both tokenizers must have the same {name}, got {mine} and {theirs}")
     nothing = np.empty(0, np.int32), np.zeros(1, np.int64)
     chunks = [(nothing, nothing), *encoded_chunks(tokenizer, split, target_tokenizer)]
     source, target = (
