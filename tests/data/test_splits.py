@@ -84,6 +84,12 @@ def test_too_few_pairs_is_an_error():
         split_by_component(Split(["a", "a", "a"], ["x", "y", "z"]), 2, 0)
 
 
+def test_fewer_pairs_than_asked_for_give_a_warning():
+    pairs = Split(["yes"] * 90 + list("abcdefghij"), [f"{i}" for i in range(100)])
+    with pytest.warns(UserWarning, match="validation split has 10 pairs instead of 20"):
+        assert len(split_by_component(pairs, 20, 0)["validation"]) == 10
+
+
 def test_leaks_are_counted_by_side_and_by_split():
     text = [("a", "s"), ("b", "t"), ("c", "u"), ("d", "d"), ("e", "w")]
     splits = {

@@ -6,6 +6,7 @@ pairs that share a sentence, directly or through other pairs, form a component, 
 belongs to one split.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from itertools import groupby
@@ -46,14 +47,15 @@ def split_by_component(
     """Split pairs so that no sentence of one split occurs on the same side of another.
 
     Components are shuffled. The first ones form the test split, the next ones the validation
-    split, and the rest the training split. Components are not divided, so a split may be slightly
-    larger than requested. A component larger than a whole split stays in training: in subtitles,
-    for example, "Yes." connects a large part of the corpus.
+    split, and the rest the training split. Components are not divided. A component larger than a
+    whole split stays in training: in subtitles, for example, "Yes." connects a large part of the
+    corpus. A split with fewer pairs than requested gives a warning.
 
     Args:
         pairs: All pairs.
-        validation_size: Minimum number of validation pairs, at least 1.
-        test_size: Minimum number of test pairs, 0 for no test split.
+        validation_size: Number of validation pairs to aim at, at least 1. There may be up to twice
+            as many, and fewer if the other components are larger than this.
+        test_size: The same for the test split, 0 for no test split.
         seed: Seed of the shuffle, which sorts by a hash of the text: the result is the same on
             every machine and with every version of Python and its libraries.
         keep_out: A further test set. Pairs that share a source or a target sentence with it are in
@@ -80,13 +82,23 @@ def split_by_component(
             if pairs.source[pair] not in known_source and pairs.target[pair] not in known_target
         ]
     validation, train = _take_components(rest, label, validation_size)
-    wanted = {"train": (train, 1), "validation": (validation, 1), "test": (test, test_size)}
-    for name, (chosen, least) in wanted.items():
-        if least and not chosen:
+    wanted = {
+        "train": (train, 1),
+        "validation": (validation, max(1, validation_size)),
+        "test": (test, test_size),
+    }
+    for name, (chosen, size) in wanted.items():
+        if size and not chosen:
             raise ValueError(
                 f"pairs: the {name} split would be empty; {len(pairs)} pairs in "
                 f"{len(set(label))} groups that share sentences are too few for "
                 f"{validation_size} validation and {test_size} test pairs"
+            )
+        if len(chosen) < size:
+            warnings.warn(
+                f"pairs: the {name} split has {len(chosen)} pairs instead of {size}; the other "
+                f"groups that share sentences are larger than that",
+                stacklevel=2,
             )
     # Training text in random order, so that its first lines are a fair sample.
     train.sort(key=lambda pair: rank[pair])
