@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from transformer.data.lines import iterate_lines
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference import stream
 from transformer.inference.stream import read_lines, translate_lines
@@ -104,3 +105,18 @@ def test_memory_holds_no_more_lines_than_a_portion(translator, monkeypatch):
     monkeypatch.setattr(Translator, "translate", translate)
     found = list(translate_lines(translator, lines(), 64))
     assert found == [f"LINE {i}" if i % 3 else "" for i in range(2000)] and most[0] <= 64
+
+
+@pytest.mark.parametrize(
+    "data, lines",
+    [
+        (b"a\r\r\nb\r", ["a\r", "b"]),
+        (b"\xef\xbb\xbf", []),
+        (b"\xef\xbb\xbf\n\n", ["", ""]),
+        (b"\xef\xbb\xbfa", ["a"]),
+    ],
+)
+def test_a_stream_has_the_lines_of_a_file(tmp_path, data, lines):
+    (tmp_path / "text").write_bytes(data)
+    assert list(read_lines(io.BytesIO(data))) == lines
+    assert list(iterate_lines(tmp_path / "text", may_be_empty=True)) == lines

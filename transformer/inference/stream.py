@@ -13,10 +13,11 @@ LONGEST_LINE = 1 << 26
 
 
 def read_lines(file: Any, name: str = "standard input") -> Iterator[str]:
-    r"""Read lines of UTF-8 from a binary file and strip their line ends.
+    r"""Read lines of UTF-8 from a binary file, without their ends.
 
     Args:
-        file: opened in binary mode; only ``\n`` ends a line.
+        file: opened in binary mode; only ``\n`` and ``\r\n`` end a line. A byte-order mark at its
+            beginning is left out.
         name: of the file in error messages.
 
     Raises:
@@ -29,12 +30,14 @@ def read_lines(file: Any, name: str = "standard input") -> Iterator[str]:
         if len(line) > LONGEST_LINE:
             raise ValueError(f"{name}, line {number}: more than {LONGEST_LINE:,} bytes")
         try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             byte = line[error.start]
             raise ValueError(
                 f"{name} is not UTF-8: line {number} holds the byte 0x{byte:02x}"
             ) from None
+        if text:  # more than a byte-order mark
+            yield text.removesuffix("\n").removesuffix("\r")
 
 
 class LineKeywords(TranslateKeywords, total=False):
