@@ -145,7 +145,7 @@ MYTHS = (
          "They split d_model between them, with the same number of parameters and multiplications.",
          "Parameters and multiplications stay the same", ("05",)),
     Myth(_HEADS, "The more heads the better", "half true",
-         "In the paper's Table 3, 16 heads equal 8, and 32 score less. Our runs are undecided.",
+         "In the paper's Table 3, 16 heads equal 8, and 32 score less. In ours, 32 are undecided.",
          "too many heads are worse", ("19", "05")),
     Myth(_MASKS, "Padding with zeros needs no mask", "wrong",
          "A score of 0 does not give a weight of 0.", "", ("06",), "Do zeros need a mask?"),
