@@ -240,7 +240,7 @@ MYTHS = (
     Myth(_PAPER, "The paper drops attention weights", "true of something else",
          "Its text mentions that for parsing only. Its translators drop sub-layer outputs and "
          "the sums of embeddings and positions.",
-         "sub-layers and sums", ("15", "22")),
+         "the attention weights and the hidden units after the ReLU", ("15", "22")),
     Myth(_PAPER, "The vocabulary has 37000 tokens", "half true",
          "About 37000 by the text. Ten of eleven parameter counts of Table 3 fit about 41,000, and "
          "the eleventh about 36,000.",
