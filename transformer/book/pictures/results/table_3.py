@@ -68,8 +68,8 @@ def dials_of_table_3() -> Picture:
         "The paper's model, an encoder beside a decoder, with letters where Table 3 changes "
         "something: A and B at the attentions, C at the feed-forward layers, the number of layers "
         "and the size of the vectors, D where dropout is applied and at the loss "
-        "(label smoothing), E at the positions. Beside it eight dials with the values of the "
-        "table; each points at the value of the base model.",
+        "(label smoothing), E at the positions. Beside it eight scales with the values of the "
+        "table; a filled circle marks the value of the base model.",
         draw,
         (688, 424),
         narrow=(376, 838),
