@@ -132,6 +132,23 @@ def test_number_types(dtype, tolerance, need_weights, device):
         assert gradient.isfinite().all()
 
 
+@both_paths
+def test_scores_may_be_beyond_float16(need_weights):
+    query, key, value = torch.full((1, 2, 64), 40.0), torch.full((1, 3, 64), 40.0), draw(1, 3, 4)
+    key[:, 1] = 39.0
+    inputs = [x.half() for x in (query, key, value)]
+    expected = run(*(x.double() for x in inputs), need_weights=need_weights)
+    output = run(*inputs, need_weights=need_weights)
+    torch.testing.assert_close(output.double(), expected, atol=1e-3, rtol=1e-3)
+
+
+@both_paths
+def test_a_mask_may_not_enlarge_the_scores(need_weights):
+    x, mask = draw(2, 4, 8), torch.ones(2, 1, 1, 4, dtype=torch.bool)
+    with pytest.raises(RuntimeError):
+        run(x, x, x, mask, need_weights=need_weights)
+
+
 def test_additive_attention_equals_the_formula_written_with_loops():
     torch.manual_seed(0)
     attention = AdditiveAttention(3, 4, 6).double()

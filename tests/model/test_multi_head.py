@@ -1,6 +1,7 @@
 """Multi-head attention."""
 
 from contextlib import nullcontext
+from functools import partial
 
 import pytest
 import torch
@@ -12,10 +13,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from tests.model.small import draw
 from transformer.model.attention import (
     MultiHeadAttention,
+    masked_softmax,
     record_attention,
     scaled_dot_product_attention,
 )
 from transformer.model.masks import causal_mask
+from transformer.model.positional import RotaryPositions
 
 
 def make(*sizes, seed: int = 0, **options) -> MultiHeadAttention:
@@ -118,6 +121,38 @@ def test_masks_broadcast(shape):
     attention, x, mask = make(8, 4), draw(2, 5, 8), some_mask(*shape, seed=1)
     whole = mask.expand(2, 4, 5, 5)
     torch.testing.assert_close(attention(x, mask=mask), attention(x, mask=whole))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8])
+def test_a_mask_must_be_boolean(dtype, monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+    mask, x = causal_mask(3).to(dtype), draw(1, 3, 8)
+    attend = partial(scaled_dot_product_attention, x, x, x, mask)
+    calls = [
+        partial(make(8, 2), x, mask=mask),
+        attend,
+        partial(attend, need_weights=True),
+        partial(masked_softmax, draw(3, 3), mask),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match="mask must be of type bool"):
+            call()
+
+
+@pytest.mark.parametrize("options", [dict(), dict(num_kv_heads=2), dict(rotary=RotaryPositions(2))])
+def test_a_sequence_needs_no_batch_axis(options):
+    attention, x, memory = make(8, 4, **options), draw(5, 8), draw(3, 8, seed=1)
+    torch.testing.assert_close(attention(x), attention(x[None])[0])
+    torch.testing.assert_close(attention(x, memory), attention(x[None], memory[None])[0])
+
+
+@pytest.mark.parametrize("length, memory_length", [(3, 5), (5, 3)])
+def test_causality_is_the_same_while_recording(length, memory_length):
+    attention, x, memory = make(8, 4), draw(2, length, 8), draw(2, memory_length, 8, seed=1)
+    expected = attention(x, memory, is_causal=True)
+    with record_attention(attention) as weights:
+        torch.testing.assert_close(attention(x, memory, is_causal=True), expected)
+    assert not weights[""].triu(1).any()
 
 
 @pytest.mark.parametrize("backend", [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION])

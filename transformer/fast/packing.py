@@ -80,11 +80,11 @@ class PackedAttention(MultiHeadAttention):
 
     def forward(
         self,
-        x: Float[Tensor, "B T d_model"],
-        memory: Float[Tensor, "B S d_model"] | None = None,
+        x: Float[Tensor, "*batch T d_model"],
+        memory: Float[Tensor, "*batch S d_model"] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
         is_causal: bool = False,
-    ) -> Float[Tensor, "B T d_model"]:
+    ) -> Float[Tensor, "*batch T d_model"]:
         """Attend as :class:`~transformer.model.attention.MultiHeadAttention` does.
 
         Paper: section 3.2.2
@@ -111,12 +111,12 @@ class PackedAttention(MultiHeadAttention):
 
     def attend(
         self,
-        query: Float[Tensor, "B H T d_k"],
-        key: Float[Tensor, "B kv_heads S d_k"],
-        value: Float[Tensor, "B kv_heads S d_v"],
+        query: Float[Tensor, "*batch H T d_k"],
+        key: Float[Tensor, "*batch kv_heads S d_k"],
+        value: Float[Tensor, "*batch kv_heads S d_v"],
         mask: Bool[Tensor, "..."] | None = None,
         is_causal: bool = False,
-    ) -> Float[Tensor, "B T features"]:
+    ) -> Float[Tensor, "*batch T features"]:
         """Attend in every head; under autocast in float32, whose backward pass is faster on a CPU.
 
         Paper: section 3.2.2

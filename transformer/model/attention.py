@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from transformer.model.masks import causal_mask
+from transformer.model.masks import require_mask
 from transformer.model.positional import RotaryPositions
 
 
@@ -36,10 +36,12 @@ def masked_softmax(
     """
     if mask is None:
         return scores.softmax(dim=-1)
+    require_mask(mask)
     # The softmax of a row of -inf is NaN, and so is its gradient: let such a row attend to
     # everything, then set its weights to zero.
     empty = ~mask.any(dim=-1, keepdim=True)
-    weights = scores.masked_fill(~(mask | empty), -math.inf).softmax(dim=-1)
+    hidden = ~(mask | empty).expand_as(scores)  # a mask may not enlarge them
+    weights = scores.masked_fill(hidden, -math.inf).softmax(dim=-1)
     return weights.masked_fill(empty, 0.0)
 
 
@@ -99,10 +101,13 @@ def scaled_dot_product_attention(
     """
     if need_weights:
         scale = 1 / math.sqrt(query.size(-1)) if scale is None else scale
-        weights = masked_softmax(query @ key.transpose(-2, -1) * scale, mask)
+        wide = torch.promote_types(query.dtype, torch.float32)  # as in the kernel
+        scores = query.to(wide) @ key.to(wide).transpose(-2, -1) * scale
+        weights = masked_softmax(scores, mask).to(value.dtype)
         return F.dropout(weights, dropout) @ value, weights
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, scale=scale)
+    require_mask(mask)
     empty = ~mask.any(dim=-1, keepdim=True)  # as in masked_softmax
     output = F.scaled_dot_product_attention(
         query, key, value, torch.atleast_2d(mask | empty), dropout, scale=scale
@@ -226,11 +231,11 @@ class MultiHeadAttention(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "B T d_model"],
-        memory: Float[Tensor, "B S d_model"] | None = None,
+        x: Float[Tensor, "*batch T d_model"],
+        memory: Float[Tensor, "*batch S d_model"] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
         is_causal: bool = False,
-    ) -> Float[Tensor, "B T d_model"]:
+    ) -> Float[Tensor, "*batch T d_model"]:
         """Let each position of ``x`` attend to ``memory``, or to ``x`` itself if it is None.
 
         Args:
@@ -249,8 +254,8 @@ class MultiHeadAttention(nn.Module):
         return self.output_projection(self.attend(query, key, value, mask, is_causal))
 
     def project_query(
-        self, x: Float[Tensor, "B T d_model"], start: int = 0, same_position: bool = False
-    ) -> Float[Tensor, "B H T d_k"]:
+        self, x: Float[Tensor, "*batch T d_model"], start: int = 0, same_position: bool = False
+    ) -> Float[Tensor, "*batch H T d_k"]:
         """Make the queries of all heads: x W^Q.
 
         Args:
@@ -264,8 +269,8 @@ class MultiHeadAttention(nn.Module):
         return query if self.rotary is None else self.rotary(query, start, same_position)
 
     def project_memory(
-        self, memory: Float[Tensor, "B S d_model"], start: int = 0, same_position: bool = False
-    ) -> tuple[Float[Tensor, "B kv_heads S d_k"], Float[Tensor, "B kv_heads S d_v"]]:
+        self, memory: Float[Tensor, "*batch S d_model"], start: int = 0, same_position: bool = False
+    ) -> tuple[Float[Tensor, "*batch kv_heads S d_k"], Float[Tensor, "*batch kv_heads S d_v"]]:
         """Make the keys and values of all heads: memory W^K and memory W^V.
 
         Args:
@@ -281,12 +286,12 @@ class MultiHeadAttention(nn.Module):
 
     def attend(
         self,
-        query: Float[Tensor, "B H T d_k"],
-        key: Float[Tensor, "B kv_heads S d_k"],
-        value: Float[Tensor, "B kv_heads S d_v"],
+        query: Float[Tensor, "*batch H T d_k"],
+        key: Float[Tensor, "*batch kv_heads S d_k"],
+        value: Float[Tensor, "*batch kv_heads S d_v"],
         mask: Bool[Tensor, "..."] | None = None,
         is_causal: bool = False,
-    ) -> Float[Tensor, "B T features"]:
+    ) -> Float[Tensor, "*batch T features"]:
         """Attend in every head and concatenate the heads: Concat(head_1, ..., head_h).
 
         Args:
@@ -298,11 +303,13 @@ class MultiHeadAttention(nn.Module):
 
         Paper: section 3.2.2
         """
+        require_mask(mask)
         if self.num_kv_heads < self.num_heads:  # neighbouring query heads form a group
             group = self.num_heads // self.num_kv_heads
-            key, value = (each.repeat_interleave(group, dim=1) for each in (key, value))
+            key, value = (each.repeat_interleave(group, dim=-3) for each in (key, value))
         if is_causal and (mask is not None or self.on_weights is not None):
-            causal = causal_mask(query.size(-2), query.device)  # the kernel takes only one of them
+            # The kernel takes only one of them.
+            causal = query.new_ones(query.size(-2), key.size(-2), dtype=torch.bool).tril()
             mask, is_causal = causal if mask is None else mask & causal, False
         dropout = self.dropout if self.training else 0.0
         if self.on_weights is None:
@@ -314,17 +321,17 @@ class MultiHeadAttention(nn.Module):
                 query, key, value, mask, dropout, self.scale, need_weights=True
             )
             self.on_weights(weights)
-        return heads.transpose(1, 2).flatten(2)
+        return heads.transpose(-3, -2).flatten(-2)
 
     @staticmethod
     def split_heads(
-        x: Float[Tensor, "B T features"], num_heads: int
-    ) -> Float[Tensor, "B num_heads T size"]:
+        x: Float[Tensor, "*batch T features"], num_heads: int
+    ) -> Float[Tensor, "*batch num_heads T size"]:
         """Cut the features of each position into one slice per head.
 
         Paper: section 3.2.2
         """
-        return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+        return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2)
 
 
 class RecordedAttention(dict[str, Tensor]):

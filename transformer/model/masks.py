@@ -24,6 +24,16 @@ def padding_mask(ids: Int[Tensor, "B S"], pad_id: int = 0) -> Bool[Tensor, "B 1 
     return (real | ~real.any(dim=1, keepdim=True))[:, None, None, :]
 
 
+def require_mask(mask: Tensor | None) -> None:
+    """Raise TypeError unless a mask is boolean; PyTorch's kernel adds other masks to the scores.
+
+    Args:
+        mask: of any shape; None for no mask.
+    """
+    if mask is not None and mask.dtype != torch.bool:
+        raise TypeError(f"mask must be of type bool (True = may attend), got {mask.dtype}")
+
+
 def causal_mask(length: int, device: torch.device | str | None = None) -> Bool[Tensor, "T T"]:
     """Hide the future: position i may attend to positions 0..i, itself included.
 
