@@ -83,6 +83,13 @@ def test_nothing_is_recorded_after_the_block(fails):
     assert not weights
 
 
+def test_the_name_around_a_model_is_not_that_of_its_decoder():
+    whole = torch.nn.ModuleDict(dict(encoder_decoder=make_model()))
+    with record_attention(whole) as weights:
+        whole["encoder_decoder"](*make_batch())
+    assert [*map(len, (weights.encoder, weights.decoder, weights.cross))] == [2, 3, 3]
+
+
 def test_one_attention_alone_has_an_empty_name():
     attention = MultiHeadAttention(8, 2)
     with record_attention(attention) as weights:

@@ -351,9 +351,8 @@ class RecordedAttention(dict[str, Tensor]):
     @property
     def decoder(self) -> list[Tensor]:
         """Self-attention of the decoder, a tensor per layer."""
-        return [
-            self[name] for name in self if name.endswith("self_attention") and "decoder" in name
-        ]
+        names = [name for name in self if name.endswith("self_attention")]
+        return [self[name] for name in names if "decoder" in name.split(".")]
 
     @property
     def cross(self) -> list[Tensor]:
