@@ -68,6 +68,21 @@ def test_reordered_rows_continue_the_sequences_they_were_given(data):
         assert len(state) == len(source)
 
 
+@pytest.mark.parametrize("order", [[1, 0], [1, 1]])
+@torch.no_grad()
+def test_sentences_may_change_places_and_repeat(order):
+    model, source = make_model(), make_ids(5, 3)
+    state = model.start_decoding(source, max_length=2, beam_size=2)
+    tokens = make_ids(1, 1, 1, 1)[:, 0]
+    model.decode_next(tokens, state)
+    rows = torch.tensor([2 * sentence + beam for sentence in order for beam in (1, 0)])
+    state.reorder(rows)
+    expected = whole(model, source[order], torch.stack([tokens[rows], tokens], dim=1))
+    torch.testing.assert_close(model.decode_next(tokens, state), expected)
+    with pytest.raises(ValueError, match="grouped by sentence"):
+        state.reorder(torch.tensor([0, 3, 2, 1]))
+
+
 @torch.no_grad()
 def test_the_past_is_not_moved_and_the_source_is_projected_once():
     model = make_model()

@@ -124,7 +124,8 @@ class TranslationModel(nn.Module, HubModel, ABC):
         """Encode the source and return the state of a search with ``beam_size`` rows per sentence.
 
         ``state.reorder(rows)`` makes row i continue the sequence of row ``rows[i]``. A sentence
-        whose rows are all left out leaves the batch; its number may go to another.
+        whose rows are all left out leaves the batch; its number may go to another. If none
+        leaves, rows on a GPU must stay with their sentences.
 
         Args:
             source: source ids, padded with ``pad_id``.

@@ -72,14 +72,22 @@ class DecodingState:
         """Let row i continue the sequence that row ``rows[i]`` holds now.
 
         A sentence without any row left leaves the batch; its number may go to another sentence. If
-        none leaves, rows must stay with their sentences.
+        none leaves, rows on a GPU must stay with their sentences.
 
         Args:
             rows: a multiple of ``beam_size`` row numbers, grouped by sentence. If a sentence
                 leaves, numbers on the CPU spare a wait for the GPU.
+
+        Raises:
+            ValueError: if rows on the CPU are not grouped by sentence.
         """
         sentences = rows[:: self.beam_size] // self.beam_size
-        if len(sentences) < len(self):
+        stay = len(sentences) == len(self)
+        if rows.device.type == "cpu":  # elsewhere a comparison would wait for the GPU
+            if not torch.equal(rows // self.beam_size, sentences.repeat_interleave(self.beam_size)):
+                raise ValueError("rows must be grouped by sentence")
+            stay = sentences.tolist() == [*range(len(self))]
+        if not stay:
             self._keep(sentences)
         if self.ancestors is not None:
             past = self.ancestors[:, 0, :, : self.position * self.beam_size]
