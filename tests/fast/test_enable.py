@@ -125,3 +125,31 @@ def test_a_replaced_attention_or_layer_is_never_packed(name, part):
     fast.enable(model)
     torch.testing.assert_close(gradients(model, *make_batch()), expected)
     assert set(rows) == {12, 14}
+
+
+@pytest.mark.parametrize("change", [
+    lambda layer: layer.compile(backend="eager"),
+    lambda layer: setattr(
+        layer.self_attention, "forward", MultiHeadAttention.forward.__get__(layer.self_attention)
+    ),
+])  # fmt: skip
+def test_a_compiled_layer_or_an_own_forward_is_never_packed(change, monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)  # it cannot be compiled
+    model = make_model(dropout=0.0).train()
+    expected = gradients(model, *make_batch())
+    change(model.decoder[1])
+    fast.enable(model)
+    torch.testing.assert_close(gradients(model, *make_batch()), expected)
+
+
+@pytest.mark.parametrize("change", [
+    lambda layer: setattr(layer, "bias", None),
+    lambda layer: setattr(layer, "forward", lambda x: -F.linear(x, layer.weight, layer.bias)),
+    lambda layer: layer.register_full_backward_pre_hook(lambda _, grads: (-grads[0],)),
+])  # fmt: skip
+def test_a_changed_projection_is_computed_by_itself(change):
+    model = make_model(dropout=0.0).train()
+    change(model.encoder[0].self_attention.key_projection)
+    expected = gradients(model, *make_batch())
+    fast.enable(model)
+    torch.testing.assert_close(gradients(model, *make_batch()), expected)

@@ -1,8 +1,9 @@
 """Packing: the padding is gone, and nothing else is different."""
 
+import pytest
 import torch
 
-from tests.model.small import make_batch, make_model
+from tests.model.small import make_batch, make_ids, make_model
 from transformer import fast
 from transformer.fast.packing import Packing
 from transformer.model.attention import MultiHeadAttention
@@ -43,6 +44,15 @@ def test_no_ids_are_read_on_other_devices_or_under_vmap():
     found = []
     torch.func.vmap(lambda x: found.append(Packing.of(IDS).rows) or x)(torch.ones(2))
     assert found == [None]
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own, about tracing
+def test_a_traced_model_is_right_for_other_padding(monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)  # sizes are traced, too
+    model = make_model()
+    fast.enable(model)
+    traced = torch.jit.trace(model, (make_ids(6, 6), make_ids(7, 7, seed=1, bos=True)))
+    torch.testing.assert_close(traced(*make_batch()), model(*make_batch()))
 
 
 def test_under_autocast_only_the_attention_itself_is_in_float32(monkeypatch):

@@ -7,7 +7,7 @@ position separately, so they can run on the real positions alone: (1, N, d_model
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -133,8 +133,9 @@ class PackedAttention(MultiHeadAttention):
 
 def _project(x: Tensor, layers: Sequence[nn.Module], packing: Packing | None) -> Sequence[Tensor]:
     """Apply several linear layers to the same input, in one product if nothing observes them."""
-    bare = [layer for layer in layers if type(layer) is Linear and not _is_hooked(layer)]
-    if len(bare) == len(layers) > 1:
+    bare = [layer for layer in layers if _is_bare(layer)]
+    alike = len({layer.bias is None for layer in bare}) == 1
+    if alike and len(bare) == len(layers) > 1:
         biases: list[Tensor] = [layer.bias for layer in bare if layer.bias is not None]
         bias = torch.cat(biases) if biases else None
         weights: list[Tensor] = [layer.weight for layer in bare]
@@ -145,8 +146,21 @@ def _project(x: Tensor, layers: Sequence[nn.Module], packing: Packing | None) ->
     return parts if packing is None else [packing.pad(part) for part in parts]
 
 
-def _is_hooked(layer: nn.Module) -> bool:
-    return any((layer._forward_hooks, layer._forward_pre_hooks, layer._backward_hooks))
+def _is_bare(layer: nn.Module) -> TypeGuard[Linear]:
+    """Whether a layer is a Linear that nothing observes, replaces or quantizes."""
+    hooks = layer._forward_hooks, layer._forward_pre_hooks
+    backward_hooks = layer._backward_hooks, layer._backward_pre_hooks
+    return (
+        type(layer) is Linear
+        and type(layer.weight) is nn.Parameter
+        and not _is_changed(layer)
+        and not any((*hooks, *backward_hooks, nn.modules.module._has_any_global_hook()))
+    )
+
+
+def _is_changed(module: nn.Module) -> bool:
+    """Whether a module is compiled, or has a ``forward`` of its own instead of its class's."""
+    return module._compiled_call_impl is not None or "forward" in vars(module)
 
 
 class PackedTransformer(Transformer):
@@ -212,10 +226,11 @@ class PackedTransformer(Transformer):
         return linear(states, self.output_weight)
 
     def _packing(self, ids: Tensor) -> Packing:
-        # A part of another kind might mix the sentences of a packed row.
+        # A part of another kind might mix the sentences of a packed row; a compiled one would not
+        # find out where they are.
         layers = [*self.encoder, *self.decoder]
         parts = [*layers, *(part for layer in layers for part in layer.children())]
-        usual = all(type(part) in _PACKABLE for part in parts)
+        usual = all(type(part) in _PACKABLE and not _is_changed(part) for part in parts)
         return Packing.of(ids, self.config.pad_id) if self.training and usual else Packing()
 
 
@@ -240,8 +255,8 @@ class _Packed:
 def may_look(values: Tensor) -> bool:
     """Say whether the program may branch on the numbers in a tensor.
 
-    False on a GPU, where it would have to wait for them, and while PyTorch compiles, exports or
-    vectorises, because the result has to be valid for all numbers.
+    False on a GPU, where it would have to wait for them, and while PyTorch compiles, traces,
+    exports or vectorises, because the result has to be valid for all numbers.
 
     Args:
         values: such as token ids or a mask, of any shape.
@@ -249,6 +264,7 @@ def may_look(values: Tensor) -> bool:
     return (
         values.device.type == "cpu"
         and not torch.compiler.is_compiling()
+        and not torch.jit.is_tracing()  # type: ignore[attr-defined]
         and not torch._C._are_functorch_transforms_active()
     )
 
