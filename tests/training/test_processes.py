@@ -101,6 +101,8 @@ def one_machine(folder: Path) -> None:
     # A signal to the second process alone has to stop both.
     assert not train(folder / "stopped", accumulate=1, dropout=0.2, stop=3)
     assert train(folder / "stopped", accumulate=1, dropout=0.2)
+    # Sentences longer than the prepared positions: each process's table grows on its own.
+    assert train(folder / "growing", accumulate=1, max_steps=4, model=make_model(max_length=1))
     assert train_own(folder / "own")
     assert not train_own(folder / "own-stopped", stop=3)
     assert train_own(folder / "own-stopped")
@@ -215,6 +217,11 @@ def test_a_signal_to_one_process_stops_both_and_the_run_goes_on_unchanged(two):
         for run in ("dropout", "stopped")
     ]
     assert losses[0] == losses[1]
+
+
+def test_the_tables_of_positions_may_differ_in_length(two):
+    (_, weights), (_, others) = (load(two / f"growing/process-{rank}.pt") for rank in range(2))
+    assert_close(weights, others, rtol=0, atol=0)
 
 
 def test_own_parts_resume_and_tell_every_process_the_same(two):

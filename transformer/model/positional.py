@@ -50,7 +50,8 @@ class SinusoidalPositionalEncoding(nn.Module):
     """Add fixed sinusoids to the embeddings. It has no parameters.
 
     The table is computed from the position, so that sequences may have any length: it grows on
-    demand.
+    demand. ``DistributedDataParallel`` needs ``broadcast_buffers=False``, because the table of each
+    process grows on its own.
 
     Args:
         d_model: size of a vector.

@@ -15,7 +15,13 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from accelerate.utils import ProjectConfiguration, broadcast_object_list, gather_object, set_seed
+from accelerate.utils import (
+    DistributedDataParallelKwargs,
+    ProjectConfiguration,
+    broadcast_object_list,
+    gather_object,
+    set_seed,
+)
 from filelock import FileLock
 from torch.optim import Optimizer
 
@@ -134,6 +140,9 @@ class Trainer:
             mixed_precision="no" if self.precision == "fp32" else self.precision,
             log_with=list(trackers) or None,
             project_config=place,
+            # Each process's table of positions grows on its own; tables of different length cannot
+            # be broadcast.
+            kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
         )
         checks.require_all_processes(self.accelerator.num_processes)
         set_up(self.accelerator.device)
