@@ -64,6 +64,12 @@ def test_the_table_grows_when_a_longer_sequence_comes(layout):
     assert encoding.state_dict() == {} and not list(encoding.parameters())
 
 
+def test_half_precision_and_back_leaves_exact_positions():
+    encoding = SinusoidalPositionalEncoding(6, length=4)
+    assert encoding.half().table.dtype == torch.float16
+    assert torch.equal(encoding.float().table, sinusoidal_table(4, 6))
+
+
 def test_a_table_that_grows_in_a_search_is_fit_for_training():
     rotary, x = RotaryPositions(6, length=4), torch.randn(2, 11, 6, requires_grad=True)
     with torch.inference_mode():

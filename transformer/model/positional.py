@@ -3,6 +3,7 @@
 Paper: section 3.5
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -77,6 +78,13 @@ class SinusoidalPositionalEncoding(nn.Module):
         Paper: section 3.5
         """
         return x + self.rows(start, start + x.size(1)).to(x.dtype)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
+        dtype = self.table.dtype
+        super()._apply(fn, recurse)
+        if self.table.dtype != dtype:  # half() and then float() would leave rounded numbers
+            self.reset_parameters()
+        return self
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
