@@ -217,6 +217,13 @@ def test_loss_of_a_model_and_the_gradient_of_its_shared_matrix(batch, sharing, v
     torch.testing.assert_close(nll, bare.detach())
 
 
+def test_the_loss_refuses_an_output_layer_with_a_bias(batch):
+    model = make_model("none")
+    model.output = torch.nn.Linear(8, 13)
+    with pytest.raises(ValueError, match="output must have no bias"):
+        TranslationLoss(model)(*batch)
+
+
 def test_loss_ignores_padding_however_much_there_is(batch):
     criterion = TranslationLoss(make_model("three-way"))
     padded = [F.pad(ids, (0, 3)) for ids in batch]

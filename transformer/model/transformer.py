@@ -164,10 +164,15 @@ class Transformer(TranslationModel):
     def output_weight(self) -> Float[Tensor, "V d_model"]:
         """The matrix of the pre-softmax linear transformation.
 
+        Raises:
+            ValueError: if a layer with a bias has replaced ``output``.
+
         Paper: section 3.4
         """
         if self.config.sharing != "none":
             return self._target_embedding.weight
+        if getattr(self.output, "bias", None) is not None:
+            raise ValueError("output must have no bias: the loss reads its weight alone")
         if isinstance(self.output, nn.Linear):
             return self.output.weight
         # A module in its place, such as LoRA's: the matrix that it applies.
