@@ -14,7 +14,7 @@ from huggingface_hub import HfApi, ModelCard, RepoUrl
 from huggingface_hub.utils import filter_repo_objects
 
 from transformer.data.tokenizer import Tokenizer
-from transformer.fast import is_enabled
+from transformer.fast import enable, is_enabled
 from transformer.inference import batches
 from transformer.inference.decoding import beam_search
 from transformer.inference.options import SearchOptions
@@ -356,6 +356,14 @@ def test_not_fast_is_plain_whatever_was_before(small_transformer, tokenizer, tmp
     folder = plain.save_pretrained(tmp_path)
     assert not is_enabled(Translator.from_pretrained(folder, fast=False).model)
     assert is_enabled(Translator.from_pretrained(folder).model)
+
+
+def test_the_classes_of_a_fast_model_stay(small_transformer, tokenizer):
+    model = small_transformer(tokenizer.vocab_size)
+    enable(model, skip_padding=False)
+    classes = [type(module) for module in model.modules()]
+    Translator(model, tokenizer)
+    assert [type(module) for module in model.modules()] == classes
 
 
 def test_a_damaged_card_does_not_keep_a_model_from_loading(translator, tmp_path):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from transformer.data.tokenizer import TokenizerLike, load_tokenizers, save_tokenizers
-from transformer.fast import disable, enable
+from transformer.fast import disable, enable, is_enabled
 from transformer.fast.device import set_up
 from transformer.inference.batches import pad, search_all
 from transformer.inference.decoding import beam_search
@@ -50,12 +50,13 @@ class Translator:
 
     Args:
         model: a trained model (``attention`` needs a Transformer). It is not copied; its dropout is
-            off during a translation.
+            off during a translation. To use a model in training mode from several threads, call
+            ``model.eval()`` first.
         tokenizer: the tokenizer of the model's training.
         device: where to move the model; None to leave it where it is.
         target_tokenizer: that of the target language; None if both languages share ``tokenizer``.
-        fast: on a CPU, run the model with the faster classes of :mod:`transformer.fast`. False
-            removes them if something else has enabled them.
+        fast: on a CPU, run the model with the faster classes of :mod:`transformer.fast`. A model
+            that has some of them stays as it is. False removes them.
 
     Raises:
         ValueError: if a tokenizer does not fit the model.
@@ -163,7 +164,7 @@ class Translator:
         set_up(self.device)
         if not self._fast:
             disable(self.model)
-        elif self.device.type == "cpu":
+        elif self.device.type == "cpu" and not is_enabled(self.model):
             enable(self.model)
 
     def save_pretrained(self, folder: str | Path, half: bool = False) -> Path:

@@ -220,7 +220,10 @@ def load_model(location: Location) -> TranslationModel:
 
 @contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Switch dropout off, and restore each module's mode afterwards."""
+    """Switch dropout off, and restore each module's mode afterwards.
+
+    To use a model in training mode from several threads, call ``model.eval()`` first.
+    """
     training = [module for module in model.modules() if module.training]
     if training:
         model.eval()
