@@ -1,7 +1,7 @@
 """Train every row of Table 3 with every seed and write the record of chapter 19.
 
     python -m transformer.lab.table_3.record                           the size for this machine
-    python -m transformer.lab.table_3.record --scale table-3-settled   nine hours on one CPU core
+    python -m transformer.lab.table_3.record --scale table-3-settled   eight hours on one CPU core
     python -m transformer.lab.table_3.record --scale table-3-medium    the size for a GPU
     python -m transformer.lab.table_3.record --rows base A1 --minutes 20
 

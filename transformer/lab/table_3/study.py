@@ -83,9 +83,9 @@ class Scale:
 
 #: "table-3-small" has an eighth of the widths, half the layers and short sentences: an hour and a
 #: half on one CPU core. "table-3-settled" has a quarter of the widths, half the layers, sentences
-#: of at most ten words, and enough steps for base to stop improving: in a pilot its perplexity was
-#: 17.5, 17.2 and 17.3 after 4,000, 4,500 and 5,000 steps. Its 36 runs take some nine hours on one
-#: CPU core. "table-3-medium" has half the widths and all of the text, for a GPU.
+#: of at most ten words, and enough steps for base to nearly stop improving; a trial run before the
+#: recorded ones decided the number. Its 36 runs take some eight hours on one CPU core.
+#: "table-3-medium" has half the widths and all of the text, for a GPU.
 SCALES: dict[str, Scale] = {
     scale.name: scale
     for scale in (
