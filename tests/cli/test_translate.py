@@ -84,6 +84,10 @@ def test_an_error_keeps_the_finished_part_and_blames_no_disk(trained, tmp_path, 
     found = (tmp_path / "new.fr.partial").read_text()
     assert found == "".join(f"{line}\n" for line in expected)
     assert not (tmp_path / "new.fr").exists()
+    # The same command again does not overwrite them.
+    fails(*new, saying=r"new.fr.partial exists, from a command that has not finished; rename or")
+    assert (tmp_path / "new.fr.partial").read_text() == found
+    (tmp_path / "new.fr.partial").unlink()
 
     def fail(*_, **__):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")

@@ -83,10 +83,14 @@ def translate(
     """
     options = search_options(beam_size, alpha, penalty, batch_size, n_best)
     lines, name = _lines(text, input_file)
-    if output_file is not None and output_file.exists():
-        raise FileExistsError(f"{output_file} exists; choose another file")
     if output_file is None:
         require_output()
+    elif output_file.exists():
+        raise FileExistsError(f"{output_file} exists; choose another file")
+    elif (partial := _partial(output_file)).exists():
+        raise FileExistsError(
+            f"{partial} exists, from a command that has not finished; rename or delete it"
+        )
     if split_sentences and n_best is not None:
         raise ValueError("give either --split-sentences or --n-best, not both")
     use_threads(threads)
@@ -166,6 +170,11 @@ def _rows(found: "Iterable[Translation | list[Translation]]", scores: bool) -> I
             yield "\t".join([*cells, translation.text])
 
 
+def _partial(path: Path) -> Path:
+    """Return the file that holds the finished lines until all are written to ``path``."""
+    return path.with_name(f"{path.name}.partial")
+
+
 def _write(path: Path, rows: Iterable[str]) -> None:
     """Write each row to ``PATH.partial`` as it comes, and rename the file when it is complete.
 
@@ -173,10 +182,14 @@ def _write(path: Path, rows: Iterable[str]) -> None:
     """
     from tqdm import tqdm
 
-    from transformer.model.files import cannot_write, write_atomically
+    from transformer.model.files import cannot_write
 
-    partial = path.with_name(f"{path.name}.partial")
-    write_atomically(partial, Path.touch)
+    partial = _partial(path)
+    try:
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        partial.touch(exist_ok=False)
+    except OSError as error:
+        raise cannot_write(partial, error) from error
     try:
         for row in tqdm(rows, unit=" lines", disable=None):
             try:
