@@ -65,7 +65,7 @@ def hub(tmp_path, monkeypatch):
 
     def upload_folder(self, *, repo_id, folder_path, allow_patterns, delete_patterns, **options):
         for name in filter_repo_objects(
-            os.listdir(place / repo_id), allow_patterns=delete_patterns
+            os.listdir(place / repo_id), allow_patterns=delete_patterns or []
         ):
             (place / repo_id / name).unlink()
         for name in filter_repo_objects(os.listdir(folder_path), allow_patterns=allow_patterns):
@@ -400,6 +400,12 @@ def test_a_model_on_the_hub_is_all_that_a_download_needs(translator, hub, tmp_pa
     # A model without a card gets one.
     translator.push_to_hub("someone/other")
     assert ModelCard.load(hub / "someone/other/README.md").data.pipeline_tag == "translation"
+
+
+def test_a_model_alone_leaves_the_tokenizer_of_the_repository(translator, hub):
+    translator.push_to_hub("someone/model")
+    translator.model.push_to_hub("someone/model")
+    assert Translator.from_pretrained("someone/model")("the cat") == translator("the cat")
 
 
 def test_an_upload_that_fails_is_one_line(translator, monkeypatch):

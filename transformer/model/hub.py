@@ -288,6 +288,7 @@ def upload(
     api = HfApi(token=token)
     with TemporaryDirectory() as temporary:
         write(Path(temporary))
+        brought = any((Path(temporary) / name).is_file() for name in TOKENIZER_FILES)
         try:
             repository = api.create_repo(repo_id, private=private, exist_ok=True)
             if revision is not None:
@@ -296,8 +297,9 @@ def upload(
                 repo_id=repository.repo_id,
                 folder_path=temporary,
                 allow_patterns=list(FILES),
-                # Files of another kind of tokenizer; those in the folder are not deleted.
-                delete_patterns=list(TOKENIZER_FILES),
+                # Files of another kind of tokenizer; those in the folder are not deleted. A model
+                # without a tokenizer leaves that of the repository.
+                delete_patterns=list(TOKENIZER_FILES) if brought else None,
                 revision=revision,
                 commit_message=commit_message or "Upload model",
             )
