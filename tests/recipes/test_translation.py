@@ -1,6 +1,7 @@
 """A translation run from text to BLEU: complete, repeatable, and safe to interrupt."""
 
 import json
+import shutil
 import signal
 import warnings
 from dataclasses import replace
@@ -107,11 +108,8 @@ def test_a_baseline_runs_as_the_transformer_does(tmp_path, preset, corpus, name)
         TranslationRun(preset, run.folder, corpus=corpus)
 
 
-@pytest.mark.parametrize("stop_at", [1, 5])  # before the first checkpoint, and between two
-def test_an_interrupted_run_ends_as_if_it_had_never_stopped(
-    finished, tmp_path, preset, corpus, stop_at
-):
-    run = TranslationRun(preset, tmp_path / "run", corpus=corpus)
+def interrupt(run, stop_at):
+    """Train, and end it by a signal at a step."""
     take_step = run.trainer._train_step
 
     def stepping(*arguments):
@@ -122,6 +120,13 @@ def test_an_interrupted_run_ends_as_if_it_had_never_stopped(
     run.trainer._train_step = stepping
     assert not run.train()
     assert run.trainer.step == stop_at and run.trainer.stopped_by == signal.SIGTERM
+
+
+@pytest.mark.parametrize("stop_at", [1, 5])  # before the first checkpoint, and between two
+def test_an_interrupted_run_ends_as_if_it_had_never_stopped(
+    finished, tmp_path, preset, corpus, stop_at
+):
+    interrupt(TranslationRun(preset, tmp_path / "run", corpus=corpus), stop_at)
     torch.manual_seed(99)  # another process has other random numbers
     again = TranslationRun(preset, tmp_path / "run", corpus=corpus)
     assert f"resuming from step {stop_at}" in again.describe()
@@ -134,6 +139,23 @@ def test_a_run_with_more_steps_than_asked_for_is_not_interrupted(finished, prese
     shorter = TranslationRun(preset.with_changes(max_steps=1), folder, corpus=corpus)
     assert f"already at step {finished[0].trainer.step}" in shorter.describe()
     assert shorter.train()
+    with pytest.raises(ValueError, match=r"is at step 8, beyond max_steps 1; ask for max_steps=8,"):
+        shorter.finish()
+
+
+def test_a_run_that_was_stopped_between_two_checkpoints_may_end_there(tmp_path, preset, corpus):
+    interrupt(TranslationRun(preset, tmp_path / "run", corpus=corpus), 5)
+    run = TranslationRun(preset.with_changes(max_steps=5), tmp_path / "run", corpus=corpus)
+    assert run.train()
+    record = run.finish()
+    assert record["averaged"] == ["step-00000003", "step-00000005"]
+    assert run.finished() == record
+
+
+def test_as_many_checkpoints_are_averaged_as_the_preset_keeps(finished, tmp_path, preset, corpus):
+    folder = shutil.copytree(finished[0].folder, tmp_path / "run")
+    run = TranslationRun(preset.with_changes(keep_last=1), folder, corpus=corpus)
+    assert run.train() and run.finish()["averaged"] == ["step-00000008"]
 
 
 def test_a_run_killed_before_its_first_checkpoint_starts_afresh(tmp_path, preset, corpus, make):
@@ -265,5 +287,7 @@ class TestFolders:
             average_model(["tatoeba-en-de", "tatoeba-en-fr"])
 
     def test_too_few_checkpoints_cannot_be_averaged(self, finished):
-        with pytest.raises(ValueError, match="holds 2 checkpoints, fewer than last=3"):
+        with pytest.raises(
+            ValueError, match="holds 2 checkpoints, fewer than last=3; choose last=2"
+        ):
             last_checkpoints(finished[0].folder, 3)

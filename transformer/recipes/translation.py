@@ -40,7 +40,7 @@ from transformer.training.callbacks import Callback
 from transformer.training.checkpoint import average_checkpoints
 from transformer.training.config import TrainingConfig
 from transformer.training.curve import read_curve, require_trackers
-from transformer.training.run_folder import FORMER_STATE, LOCK
+from transformer.training.run_folder import FORMER_STATE, LOCK, keep_weights
 from transformer.training.schedule import learning_rate
 from transformer.training.trainer import Trainer
 
@@ -249,9 +249,22 @@ class TranslationRun:
 
         Each result is passed to ``say``.
 
+        Raises:
+            ValueError: if the run has more steps than the preset asks for, or none.
+
         Paper: section 6.1
         """
-        paths, preset = self.trainer.checkpoints(), self.preset
+        trainer, preset = self.trainer, self.preset
+        if trainer.step > preset.training.max_steps:
+            raise ValueError(
+                f"{self.folder} is at step {trainer.step:,}, beyond max_steps "
+                f"{preset.training.max_steps:,}; ask for max_steps={trainer.step}, or choose "
+                "another folder"
+            )
+        newest = self.folder / f"checkpoints/step-{trainer.step:08d}.safetensors"
+        if trainer.step and not newest.is_file():  # it was stopped here, between two checkpoints
+            keep_weights(self.model.state_dict(), newest)
+        paths = trainer.checkpoints()[-preset.training.keep_last :]
         metrics, translations = [], {}
         search: dict[str, Any] = dict(alpha=preset.alpha, penalty=preset.penalty)
         # The mean of a single checkpoint is that checkpoint.
@@ -269,7 +282,6 @@ class TranslationRun:
                     for score in _scores(found, split, preset.text):
                         metrics.append(result | score.to_dict())
                         say(f"{name}, {weights} weights, beam {beam_size}: {score}")
-        trainer = self.trainer
         record = dict(
             preset=preset.to_dict(),
             command=self.command,
