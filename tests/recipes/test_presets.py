@@ -89,7 +89,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_one():
 
 @pytest.mark.parametrize(
     "change", ["max_steps=0", "dropout=1.5", "beam_size=0", "train_pairs=0", "score_pairs=-1",
-               "text=moses", "penalty=google", "d_model=wide"],
+               "alpha=99", "text=moses", "penalty=google", "d_model=wide"],
 )  # fmt: skip
 def test_a_value_out_of_range_is_refused(change):
     smoke = PRESETS["smoke"]

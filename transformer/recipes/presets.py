@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from transformer.baselines import ConvolutionalConfig, RecurrentConfig
 from transformer.data.moses import TextForm
-from transformer.inference.options import LengthPenalty
+from transformer.inference.options import LengthPenalty, SearchOptions
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.recipes.architectures import ModelConfig
@@ -65,10 +65,10 @@ class Preset:
         ):
             if value > most:
                 raise ValueError(f"{name} must be at most {most:,}, got {value:,}")
-        for name, kind in dict(text=TextForm, penalty=LengthPenalty).items():
-            if getattr(self, name) not in get_args(kind):
-                known = ", ".join(get_args(kind))
-                raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
+        if self.text not in get_args(TextForm):
+            known = ", ".join(get_args(TextForm))
+            raise ValueError(f"text must be one of {known}, got {self.text!r}")
+        SearchOptions(self.beam_size, self.alpha, self.penalty)  # checks them
 
     def with_changes(self, **changes: Any) -> "Preset":
         """Return the preset with fields replaced: its own, the model's or the training's.
