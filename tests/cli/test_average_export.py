@@ -11,6 +11,7 @@ import torch
 from tests.cli.conftest import fails, run
 from transformer.inference.translator import Translator
 from transformer.interop import CTranslate2Translator, from_marian
+from transformer.recipes.presets import PRESETS
 from transformer.training.checkpoint import load_weights
 
 
@@ -33,6 +34,15 @@ class TestAverage:
         for name, weight in whole.items():
             assert half[name].dtype == torch.float16
             torch.testing.assert_close(half[name].float(), weight, atol=1e-3, rtol=1e-3)
+
+    def test_the_examples_name_checkpoints_that_the_presets_leave(self):
+        shown = run("average", "--help").stdout
+        name, last = re.search(r"average runs/(\S+) --last (\d+)\n", shown).groups()
+        assert int(last) <= PRESETS[name].training.keep_last
+        steps = re.search(r"runs/smoke/checkpoints/step-000000\{(\d+),(\d+)\}", shown).groups()
+        smoke = PRESETS["smoke"].training
+        left = range(smoke.save_every, smoke.max_steps + 1, smoke.save_every)[-smoke.keep_last :]
+        assert [*map(int, steps)] == [*left]
 
     def test_bad_input(self, trained, tmp_path):
         fails("average", trained[0], "--last", 9, saying="holds 2 checkpoints, fewer than last=9")

@@ -34,8 +34,8 @@ def average(
 
     \b
     Examples:
-      transformer average runs/tatoeba-small --last 10
-      transformer average runs/smoke/checkpoints/step-000000{20,40}.safetensors -o averaged
+      transformer average runs/tatoeba-small --last 3
+      transformer average runs/smoke/checkpoints/step-000000{40,60}.safetensors -o averaged
     """
     from transformer.recipes.averaging import average_model, last_checkpoints
 

@@ -32,7 +32,8 @@ def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
         raise FileNotFoundError(f"no folder {str(run)!r}")
     found = checkpoints(run)
     if len(found) < last:
-        raise ValueError(f"{run} holds {len(found)} checkpoints, fewer than last={last}")
+        advice = f"; choose last={len(found)}" if found else ""
+        raise ValueError(f"{run} holds {len(found)} checkpoints, fewer than last={last}{advice}")
     return found[-last:]
 
 
