@@ -1,6 +1,7 @@
 """``transformer corpora`` and ``transformer info``."""
 
 import re
+import shutil
 
 from tests.cli.conftest import fails, run
 from transformer.data.corpora import corpus_names
@@ -38,10 +39,14 @@ def test_what_info_shows_can_be_set(trained, files, tmp_path):
     assert preset.with_changes(**parse_changes(preset, words)) == preset
 
 
-def test_info_of_a_model(trained):
+def test_info_of_a_model(trained, tmp_path):
     count = read_record(trained[0] / "run.json")["parameters"]
     for name in ("", "model", "checkpoints/best.safetensors"):
         shown = run("info", trained[0] / name).stdout
         assert re.search(rf"^parameters +{count:,} ", shown, re.M)
         assert re.search(r"^vocab_size +300$", shown, re.M)
+    folder = shutil.copytree(trained[0] / "checkpoints", tmp_path / "run/checkpoints").parent
+    shutil.copy(trained[0] / "config.json", folder)
+    shutil.copy(trained[0] / "tokenizer.json", folder)
+    assert "using its newest checkpoint, step-00000006\n" in run("info", folder).stderr
     fails("info", "nothing", saying="no trained model 'nothing'")

@@ -1,11 +1,12 @@
 """``transformer average``."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from transformer.cli.frame import app, require_free
+from transformer.cli.frame import app, printed_log, require_free
 
 
 @app.command()
@@ -48,5 +49,7 @@ def average(
     if output is None:
         raise ValueError("--output must name a folder unless MODEL is the folder of a run")
     require_free(output)
-    average_model(names).save_pretrained(output, half)
+    with printed_log(sys.stderr):
+        mean = average_model(names)
+    mean.save_pretrained(output, half)
     typer.echo(f"{output}: the mean of {', '.join(Path(name).stem for name in names)}")

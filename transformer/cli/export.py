@@ -1,12 +1,13 @@
 """``transformer export``."""
 
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, cast
 
 import typer
 
-from transformer.cli.frame import app, require_free
+from transformer.cli.frame import app, printed_log, require_free
 
 FORMS = ("ctranslate2", "marian", "onnx", "torch")
 
@@ -45,7 +46,8 @@ def export(
     if quantization is not None and to != "ctranslate2":
         raise ValueError(f"--quantization is for --to ctranslate2, not {to}")
     require_free(output)
-    translator = Translator.from_pretrained(model)
+    with printed_log(sys.stderr):
+        translator = Translator.from_pretrained(model)
     output.parent.mkdir(parents=True, exist_ok=True)
     # The folder appears only when it is complete.
     with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:

@@ -1,6 +1,7 @@
 """``transformer corpora`` and ``transformer info``."""
 
 import platform
+import sys
 from dataclasses import fields, is_dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transformer import __version__
-from transformer.cli.frame import DataDir, app
+from transformer.cli.frame import DataDir, app, printed_log
 
 if TYPE_CHECKING:  # it imports torch
     from transformer.model.base import TranslationModel
@@ -66,7 +67,8 @@ def info(
     else:
         from transformer.inference.translator import Translator
 
-        model = Translator.from_pretrained(name).model
+        with printed_log(sys.stderr):
+            model = Translator.from_pretrained(name).model
         _size(model)
         _fields(model.config)
 
