@@ -34,6 +34,12 @@ class TestAverage:
             assert by_run == (tmp_path / "mine" / name).read_bytes()
         assert run("translate", "-m", tmp_path / "mine", "the cat").stdout.count("\n") == 1
 
+    def test_the_names_are_shown_whole(self, trained, tmp_path):
+        model = shutil.copytree(trained[0] / "model", tmp_path / "v1.0")
+        file = trained[0] / "checkpoints/best.safetensors"
+        shown = run("average", model, file, "-o", tmp_path / "mean").stdout
+        assert shown.endswith(": the mean of v1.0, best\n")
+
     def test_half_precision_is_half_the_size_of_the_same_weights(self, trained, tmp_path):
         names = trained[0] / "checkpoints/best.safetensors", trained[0]
         for options in ([], ["--half"]):
@@ -58,6 +64,9 @@ class TestAverage:
         fails("average", tmp_path / "no", saying="no does not exist")
         checkpoint = next((trained[0] / "checkpoints").glob("step-*"))
         fails("average", checkpoint, saying="--output must name a folder")
+        fails("average", trained[0], tmp_path / "o", "--last", 2, saying="here, write -o OUT")
+        both = "average", checkpoint, trained[0], "-o", tmp_path / "o"
+        fails(*both, "--last", 2, saying="--last needs the folder of one run as MODEL")
         (tmp_path / "taken").write_text("mine")
         fails("average", checkpoint, "-o", tmp_path, saying="exists; choose another")
         assert (tmp_path / "taken").read_text() == "mine"

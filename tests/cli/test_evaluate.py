@@ -49,4 +49,6 @@ def test_bad_input(trained, files, tmp_path):
     fails("evaluate", "-m", trained[0], *files[:2], saying="--target-file")
     moses = "--text", "moses-lowercase"
     fails("evaluate", "-m", trained[0], *files, *moses, saying="--text needs --corpus")
+    for ignored in (("--split", "test"), ("--data-dir", tmp_path)):
+        fails("evaluate", "-m", trained[0], *files, *ignored, saying="need --corpus, not files")
     fails("evaluate", "-m", trained[0], "--corpus", "tatoeba", saying="unknown corpus")

@@ -158,6 +158,10 @@ def test_a_disk_that_is_too_small_is_named_before_the_run(files, tmp_path, monke
         (["smoke", "--test-source-file", "a", "--test-target-file", "b"], "--source-file"),
         (["smoke", "--source-file", "a.en", "--target-file", "a.de"], "no such file: a.en"),
         (["smoke", "--data-dir", "nowhere"], "data_dir must be a directory"),
+        (
+            ["smoke", "--source-file", "a", "--target-file", "b", "--data-dir", "."],
+            "--data-dir is for the preset's corpus; give either it or files",
+        ),
         (["smoke", "--set", "beam_size=100000"], "beam_size must be at most 256, got 100,000"),
         (["smoke", "--set", f"vocab_size={2**62}"], "vocab_size must be at most 1,000,000"),
         (["smoke", "--track", "nothing"], "unknown tracker 'nothing'; known are .*tensorboard"),

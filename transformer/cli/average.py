@@ -25,7 +25,9 @@ def average(
             help="Folder to write.",
         ),
     ] = None,
-    last: Annotated[int, typer.Option(help="Number of checkpoints of a run.")] = 5,
+    last: Annotated[
+        int | None, typer.Option(help="Number of checkpoints of a run.", show_default="5")
+    ] = None,
     half: Annotated[bool, typer.Option("--half", help="Store as float16, half the size.")] = False,
 ) -> None:
     """Average checkpoints into one model.
@@ -41,15 +43,27 @@ def average(
     from transformer.recipes.averaging import average_model, last_checkpoints
 
     names: list[str] = source
-    if len(source) == 1 and (Path(source[0]) / "checkpoints").is_dir():
+    of_run = len(source) == 1 and (Path(source[0]) / "checkpoints").is_dir()
+    if of_run:
+        last = 5 if last is None else last
         names = [str(path) for path in last_checkpoints(source[0], last)]
         output = output or Path(source[0]) / f"average-{last}"
     if output is None and len(source) == 1 and not Path(source[0]).exists():
         raise FileNotFoundError(f"{source[0]} does not exist; MODEL must be the folder of a run")
     if output is None:
-        raise ValueError("--output must name a folder unless MODEL is the folder of a run")
+        raise ValueError(
+            "--output must name a folder unless MODEL is the folder of one run; OUT is not an "
+            "argument here, write -o OUT"
+        )
+    if last is not None and not of_run:
+        raise ValueError("--last needs the folder of one run as MODEL")
     require_free(output)
     with printed_log(sys.stderr):
         mean = average_model(names)
     mean.save_pretrained(output, half)
-    typer.echo(f"{output}: the mean of {', '.join(Path(name).stem for name in names)}")
+    typer.echo(f"{output}: the mean of {', '.join(map(_shown, names))}")
+
+
+def _shown(name: str) -> str:
+    """Return the last part of a name, without the ending of a weight file."""
+    return Path(name).name.removesuffix(".safetensors")

@@ -96,6 +96,8 @@ def train(
     )
     if files is None and any(held_out):
         raise ValueError("files for validation or test need --source-file and --target-file")
+    if files is not None and data_dir is not None:
+        raise ValueError("--data-dir is for the preset's corpus; give either it or files")
     if files is not None:
         recipe = recipe.uncapped()
     if init_from is not None:

@@ -212,7 +212,9 @@ def evaluate(
     corpus: Annotated[
         str | None, typer.Option(help="See: transformer corpora.", show_default=DEFAULT_CORPUS)
     ] = None,
-    split: Annotated[str, typer.Option(help="Part of the corpus.")] = "test",
+    split: Annotated[
+        str | None, typer.Option(help="Part of the corpus.", show_default="test")
+    ] = None,
     text: Annotated[
         str, typer.Option(help="moses-lowercase for models trained on lower-cased Moses tokens.")
     ] = "plain",
@@ -238,6 +240,8 @@ def evaluate(
     files = file_pair("", source_file, target_file)
     if files is not None and corpus is not None:
         raise ValueError("give either --corpus or files, not both")
+    if files is not None and (split is not None or data_dir is not None):
+        raise ValueError("--split and --data-dir need --corpus, not files")
     if files is not None and text != "plain":
         raise ValueError("--text needs --corpus, whose languages are known")
     options = search_options(beam_size, alpha, penalty, batch_size)
@@ -256,6 +260,7 @@ def evaluate(
         name, pairs = str(files[0]), load_parallel_files(*files)
     else:
         found = load_corpus(DEFAULT_CORPUS if corpus is None else corpus, data_dir)
+        split = "test" if split is None else split
         if split not in found.splits:
             raise ValueError(f"split must be one of {', '.join(found.splits)}, got {split!r}")
         # Do not convert the training text, which is not scored.

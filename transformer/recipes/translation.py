@@ -95,7 +95,7 @@ class TranslationRun:
         #: The command that repeats the run; None if no command does.
         self.command: str | None = None
         if preset.name in PRESETS and (self.corpus.files or not own_text):
-            self.command = preset.command(self.corpus.files, data_dir)
+            self.command = preset.command(self.corpus.files, None if own_text else data_dir)
         train = self.corpus.train.first(preset.train_pairs)
         start = None if preset.init_from is None else Translator.from_pretrained(preset.init_from)
         self.tokenizer = self._tokenizer(train) if start is None else _joint_tokenizer(start)
