@@ -49,4 +49,5 @@ def test_info_of_a_model(trained, tmp_path):
     shutil.copy(trained[0] / "config.json", folder)
     shutil.copy(trained[0] / "tokenizer.json", folder)
     assert "using its newest checkpoint, step-00000006\n" in run("info", folder).stderr
-    fails("info", "nothing", saying="no trained model 'nothing'")
+    saying = "no trained model 'wmt-base': .* nor a preset \\(smoke, .*wmt14-base, wmt14-big\\)"
+    fails("info", "wmt-base", saying=saying)

@@ -4,6 +4,7 @@ import platform
 import sys
 from dataclasses import fields, is_dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -67,8 +68,13 @@ def info(
     else:
         from transformer.inference.translator import Translator
 
-        with printed_log(sys.stderr):
-            model = Translator.from_pretrained(name).model
+        try:
+            with printed_log(sys.stderr):
+                model = Translator.from_pretrained(name).model
+        except FileNotFoundError as error:
+            if "/" in name or Path(name).exists():  # a preset has no such name
+                raise
+            raise FileNotFoundError(f"{error}, nor a preset ({', '.join(PRESETS)})") from None
         _size(model)
         _fields(model.config)
 
