@@ -97,6 +97,10 @@ def test_a_run_without_a_checkpoint(run):
         path.unlink()
     with pytest.raises(FileNotFoundError, match="a training run that has no checkpoint"):
         locate(run)
+    (run / "checkpoints").rmdir()  # a signal ended it before the first one
+    (run / "state.pt").touch()
+    with pytest.raises(FileNotFoundError, match="a training run that has no checkpoint"):
+        locate(run)
 
 
 def test_a_shipped_name_wins_over_a_folder(trained, tmp_path, monkeypatch):

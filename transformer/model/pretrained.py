@@ -212,8 +212,9 @@ def _is_result(model: Path, checkpoints: list[Path]) -> bool:
 
 
 def _is_run(folder: Path) -> bool:
-    has_config = any((folder / file).is_file() for file in (CONFIG, STATE))
-    return has_config and (folder / "checkpoints").is_dir()
+    if (folder / STATE).is_file():  # it may have no checkpoint yet
+        return True
+    return (folder / CONFIG).is_file() and (folder / "checkpoints").is_dir()
 
 
 def _missing(folder: Path) -> list[str]:
