@@ -143,6 +143,13 @@ def test_the_estimate_follows_from_counts_and_says_so():
     assert len(describe_card(PRESETS["multi30k-recurrent"], h100)) == 1
 
 
+def test_a_preset_that_does_not_fit_says_so():
+    tiny = replace(CARDS["t4"], memory=10**9)
+    *_, last = describe_card(on_card(PRESETS["wmt14-big"], tiny), tiny)
+    found = r"warning: this does not fit: it needs about \S+ GB, .* 850 MB of the 1.0 GB"
+    assert re.fullmatch(found, last)
+
+
 @pytest.mark.parametrize("name", ["smoke", "tatoeba-small"])
 def test_in_float32_no_time_is_estimated_from_the_rates_of_half_precision(name):
     preset = PRESETS[name]

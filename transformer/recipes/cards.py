@@ -166,7 +166,8 @@ def describe_card(preset: Preset, card: Card) -> list[str]:
 
     The time is that of the training steps alone, from the operations of the matrix products and
     the bytes that the other kernels move. In float32 only the memory is estimated, because the
-    rates of the cards are those of half precision.
+    rates of the cards are those of half precision. The last line warns of a preset that does not
+    fit.
     """
     training = preset.training
     shown = [f"{training.batch_tokens:,} tokens x {training.accumulate}", training.precision]
@@ -183,6 +184,12 @@ def describe_card(preset: Preset, card: Card) -> list[str]:
             f"on this card: about {size(needed)} of its memory, {duration(seconds)} of training, "
             f"${dollars:,.2f} at an assumed ${card.dollars:.2f} per hour; estimated from counts, "
             "not measured"
+        )
+    usable = USABLE * card.memory
+    if needed is not None and needed > usable:
+        lines.append(
+            f"warning: this does not fit: it needs about {size(needed)}, and a run can plan with "
+            f"{size(usable)} of the {size(card.memory)}"
         )
     return lines
 
