@@ -42,6 +42,21 @@ def test_a_signal_saves_and_the_same_command_resumes(tmp_path, files):
     assert read_record(folder / "run.json")["steps"] == stopped + 1
 
 
+def test_a_signal_names_the_translations_that_are_finished(tmp_path, trained):
+    output, partial = tmp_path / "out.fr", tmp_path / "out.fr.partial"
+    process = command("translate", "-m", trained[0], "--batch-size", 1, "-o", output)
+    process.stdin.write(b"the cat\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not (partial.exists() and partial.stat().st_size):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 143
+    said = process.stderr.read().decode()
+    assert said == f"transformer: terminated; the translations before it are in {partial}\n"
+
+
 def test_only_one_of_two_processes_prints(tmp_path, files):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

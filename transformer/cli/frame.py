@@ -53,6 +53,10 @@ class OneLineErrors(TyperGroup):
             except KeyboardInterrupt as error:
                 _complain(_with_notes("interrupted", error))
                 code = 130
+            except SystemExit as error:
+                if error.code == 128 + signal.SIGTERM:  # see main()
+                    _complain(_with_notes("terminated", error))
+                raise
             except BrokenPipeError:
                 # The reader closed the pipe. Python's flush at exit must not fail again.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
