@@ -148,6 +148,10 @@ def test_a_disk_that_is_too_small_is_named_before_the_run(files, tmp_path, monke
     [
         (["smok"], "unknown preset 'smok'; did you mean 'smoke'?"),
         (["smoke", "--set", "dmodel=16"], "unknown field 'dmodel'; did you mean 'd_model'?"),
+        (
+            ["smoke", "--set", "init_from=tatoeba-en-de"],
+            "init_from is an option of its own: --init",
+        ),
         (["smoke", "--set", "d_model"], "a change is written FIELD=VALUE, got 'd_model'"),
         (["smoke", "--set", "d_model=big"], "d_model must be an integer, got 'big'"),
         (["smoke", "--set", "dropout=nan"], "dropout must be a number, got 'nan'"),

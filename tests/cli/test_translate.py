@@ -143,8 +143,9 @@ def test_options_are_checked_before_the_model_is_loaded(options, saying, monkeyp
 def test_the_name_of_a_file_is_not_translated(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("text.en").write_text("the cat\n")
-    for name in ("text.en", "-"):
-        fails("translate", "-m", "nothing", name, saying=f"for a file, use --input {name}")
+    Path("my text.en").write_text("the cat\n")
+    for name, quoted in (("text.en", "text.en"), ("-", "-"), ("my text.en", "'my text.en'")):
+        fails("translate", "-m", "nothing", name, saying=f"for a file, use --input {quoted}$")
     fails("translate", "-m", "nothing", "-i", "no.en", saying="No such file or directory: no.en")
     fails("translate", "-m", "nothing", "-i", tmp_path, saying="Is a directory")
 

@@ -1,6 +1,7 @@
 """``transformer translate`` and ``transformer evaluate``."""
 
 import os
+import shlex
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -136,7 +137,8 @@ def _lines(text: list[str] | None, input_file: str | None) -> tuple[Iterable[str
         raise ValueError("give either TEXT or --input, not both")
     if text and len(text) == 1 and (text[0] == "-" or os.path.isfile(text[0])):
         raise ValueError(
-            f"{text[0]!r} would be translated as text; for a file, use --input {text[0]}"
+            f"{text[0]!r} would be translated as text; for a file, use --input "
+            f"{shlex.quote(text[0])}"
         )
     if text:
         return text, "a pipe"

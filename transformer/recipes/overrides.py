@@ -23,6 +23,8 @@ def parse_changes(preset: Preset, assignments: Sequence[str]) -> dict[str, Any]:
         name, equals, text = (part.strip() for part in assignment.partition("="))
         if not equals:
             raise ValueError(f"a change is written FIELD=VALUE, got {assignment!r}")
+        if name == "init_from":
+            raise ValueError("init_from is an option of its own: --init-from MODEL")
         changes[name] = parse_value(name, text, preset.field(name)[1])
     return changes
 
