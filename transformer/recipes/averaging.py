@@ -11,11 +11,12 @@ from transformer.inference.translator import Translator
 from transformer.model.base import load_model
 from transformer.model.files import file_checksum
 from transformer.model.pretrained import TOKENIZER_FILES, Location, locate
+from transformer.recipes.presets import FREE_OF_WEIGHTS
 from transformer.training.checkpoint import average_checkpoints
 from transformer.training.run_folder import checkpoints
 
 # Fields that change nothing in a translation: the weights fit, and dropout is off.
-_WITHOUT_EFFECT = ("dropout", "attention_dropout", "activation_dropout", "max_length")
+_WITHOUT_EFFECT = (*FREE_OF_WEIGHTS, "max_length")
 
 
 def last_checkpoints(run: Path | str, last: int = 5) -> list[Path]:
