@@ -69,3 +69,8 @@ def test_on_other_devices_and_under_vmap_it_is_pytorchs_own(ones, monkeypatch):
     Dropout(0.5)(ones)
     torch.func.vmap(Dropout(0.5), randomness="different")(ones)
     assert calls == ["meta", "cpu"]  # the second is vmap's
+
+
+def test_the_random_bits_are_on_the_device_of_the_numbers(ones):
+    with torch.device("meta"):
+        assert (Dropout(0.5)(ones) == 0).any()

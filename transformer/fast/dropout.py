@@ -48,7 +48,8 @@ class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, dropped: int) -> Tensor:
         # Four numbers of 16 bits in one of 64, negative ones included.
-        bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+        bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device)
+        bits.random_(-(2**63), None)
         numbers = bits.view(torch.int16)[: x.numel()].view(x.shape)
         kept = (numbers >= dropped - _STEPS // 2).view(torch.uint8)  # faster than bool
         ctx.save_for_backward(kept)
