@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 import transformer
 from tests.model.small import make_config, make_ids, make_model
 from transformer.model import pretrained
+from transformer.model.base import TranslationModel
 from transformer.model.transformer import Transformer
 
 SHIPPED = Path(transformer.__file__).parent / "pretrained/tatoeba-en-de"
@@ -166,6 +167,11 @@ class Untyped(Transformer):
 
     def __init__(self, config):
         super().__init__(config)
+
+
+def test_the_class_of_all_models_names_the_one_that_loads_them(saved):
+    with pytest.raises(ValueError, match=r"TranslationModel does not load; use Translator\."):
+        TranslationModel.from_pretrained(saved)
 
 
 def test_a_class_that_could_not_be_loaded_is_not_saved(tmp_path, saved):

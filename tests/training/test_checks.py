@@ -147,10 +147,16 @@ def test_a_score_without_numbers_is_refused(tmp_path, scores):
 
 @pytest.mark.parametrize("name", ["step", "perplexity"])
 def test_a_score_with_a_name_of_the_curve_is_refused_and_no_step_is_lost(tmp_path, name):
-    trainer = make_trainer(tmp_path, score=lambda model: {name: 1.0}, max_steps=2)
+    held_out = make_pairs(9, 1)
+    trainer = make_trainer(tmp_path, None, None, held_out, lambda model: {name: 1.0}, max_steps=2)
     with pytest.raises(ValueError, match=f"score must not return '{name}'"):
         trainer.fit()
     assert load_state(trainer.state_file)["progress"]["step"] == 2
+
+
+def test_a_score_may_be_a_perplexity_where_the_trainer_measures_none(tmp_path):
+    trainer = make_trainer(tmp_path, score=lambda model: dict(perplexity=3.0), max_steps=1)
+    assert trainer.fit() and trainer.best == 3.0
 
 
 def test_a_score_that_is_not_finite_is_a_warning_and_nothing_else(tmp_path):

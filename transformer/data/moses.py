@@ -35,12 +35,12 @@ def moses_lowercased(corpus: Corpus) -> Corpus:
     A split that stays on disk is converted anew each time that it is read.
 
     Raises:
-        ValueError: If a language of the corpus is not a code of two or three letters.
+        ValueError: If a language of the corpus is not a code such as "en" or "pt-BR".
         ModuleNotFoundError: If `sacremoses` is not installed.
     """
     languages = corpus.source_language, corpus.target_language
     for language in languages:
-        if not re.fullmatch("[a-z]{2,3}", language):
+        if not re.fullmatch("[a-z]{2,3}([-_][a-z0-9]+)*", language, re.IGNORECASE):
             raise ValueError(
                 f"Moses tokens depend on the language, and {language!r} is not a language code; "
                 f"set source_language and target_language to codes such as 'en' and 'de' "

@@ -32,6 +32,10 @@ def masked_softmax(
     Returns:
         Weights in [0, 1], exactly 0 wherever the mask is False.
 
+    Raises:
+        TypeError: if the mask is not boolean.
+        RuntimeError: if the mask does not broadcast to ``scores``.
+
     Paper: section 3.2.1, Eq. (1)
     """
     if mask is None:

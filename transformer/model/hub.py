@@ -137,7 +137,6 @@ class HubModel:
             ValueError: if it is damaged, a field is unknown, or it is of another architecture.
             TypeError: if the class does not name the dataclass of its configuration.
         """
-        kind = _config_class(cls)
         require_unchanged(location.folder, CONFIG)
         settings = location.settings()
         architecture = settings.pop("architecture", cls.architecture)
@@ -146,6 +145,7 @@ class HubModel:
                 f"{location.name!r} is a {architecture} model, which {cls.__name__} does not load; "
                 "use Translator.from_pretrained"
             )
+        kind = _config_class(cls)
         try:
             return _configuration(kind, settings)
         except (TypeError, ValueError) as error:

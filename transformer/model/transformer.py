@@ -171,7 +171,7 @@ class Transformer(TranslationModel):
         """
         if self.config.sharing != "none":
             return self._target_embedding.weight
-        if getattr(self.output, "bias", None) is not None:
+        if isinstance(getattr(self.output, "bias", None), Tensor):
             raise ValueError("output must have no bias: the loss reads its weight alone")
         if isinstance(self.output, nn.Linear):
             return self.output.weight

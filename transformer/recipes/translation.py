@@ -40,7 +40,7 @@ from transformer.training.callbacks import Callback
 from transformer.training.checkpoint import average_checkpoints
 from transformer.training.config import TrainingConfig
 from transformer.training.curve import read_curve, require_trackers
-from transformer.training.run_folder import FORMER_STATE, LOCK, keep_weights
+from transformer.training.run_folder import DAMAGED_STATE, FORMER_STATE, LOCK, keep_weights
 from transformer.training.schedule import learning_rate
 from transformer.training.trainer import Trainer
 
@@ -375,7 +375,7 @@ class TranslationRun:
         # Files of a run that was killed before its first checkpoint. A folder with a trained model
         # has a tokenizer.json as well, but also other files.
         own = {CONFIG, *TOKENIZER_FILES, MANIFEST, CURVE, "checkpoints", "tensorboard"}
-        own |= {LOCK, FORMER_STATE, "wandb"}
+        own |= {LOCK, FORMER_STATE, DAMAGED_STATE, "wandb"}
         names = sorted(path.name for path in self.folder.iterdir())
         strange = [name for name in names if name not in own and not name.endswith(".tmp")]
         if strange:

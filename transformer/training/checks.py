@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,7 @@ from transformer.model.transformer import Transformer
 from transformer.training.config import TrainingConfig
 from transformer.training.state import layers_of
 
-_NAMES_OF_THE_CURVE = (
-    "step",
-    "minutes",
-    "loss",
-    "learning_rate",
-    "tokens_per_second",
-    "perplexity",
-)
+_NAMES_OF_THE_CURVE = ("step", "minutes", "loss", "learning_rate", "tokens_per_second")
 
 
 def require_model(model: Any, config: Any) -> None:
@@ -234,8 +228,12 @@ def require_score(score: Any) -> None:
         raise TypeError(f"score must be a function of the model, got {_kind(score)}")
 
 
-def numbers_of(scores: Any) -> dict[str, float]:
+def numbers_of(scores: Any, measured: Collection[str] = ()) -> dict[str, float]:
     """Return the result of ``score`` as numbers by name.
+
+    Args:
+        scores: what ``score`` returned.
+        measured: names that the trainer itself measured.
 
     Raises:
         TypeError: if it is not that.
@@ -248,7 +246,7 @@ def numbers_of(scores: Any) -> dict[str, float]:
             f"score must return numbers by name, such as {{'bleu': 27.3}}, got {scores!r:.80}"
         ) from None
     for name in numbers:
-        if name in _NAMES_OF_THE_CURVE:
+        if name in (*_NAMES_OF_THE_CURVE, *measured):
             raise ValueError(f"score must not return {name!r}, a name that the curve uses itself")
     return numbers
 

@@ -209,7 +209,7 @@ class Trainer:
 
         The model stays in training mode; switch dropout off with ``model.eval()``. If ``score`` or
         a callback raises an error at a validation, the state is saved first in a run of one
-        process.
+        process, and that validation is not repeated.
 
         Returns:
             True when done or ended by :meth:`stop`, False when Ctrl-C or SIGTERM ended it early,
@@ -461,7 +461,7 @@ class Trainer:
             numbers["perplexity"] = perplexity(self.model, self.validation, self.autocast())
         if self.score is not None:
             with evaluation_mode(self.model), self.autocast():
-                numbers |= checks.numbers_of(self.score(self.model))
+                numbers |= checks.numbers_of(self.score(self.model), numbers)
             self._choose_classes()
         return numbers
 

@@ -258,12 +258,14 @@ def _of_folder(folder: Path) -> tuple[list[tuple[str, bytes]], str]:
     return files, digest.hexdigest()
 
 
-def _below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """Yield all files below a folder, through symbolic links but not in circles."""
-    if (real := folder.resolve()) not in above:
-        for path in folder.iterdir():
+def _below(folder: Path, seen: set[Path] | None = None) -> Iterator[Path]:
+    """Yield all files below a folder, through symbolic links but each folder once."""
+    seen = set() if seen is None else seen
+    if (real := folder.resolve()) not in seen:
+        seen.add(real)
+        for path in sorted(folder.iterdir(), key=lambda path: (path.is_symlink(), path)):
             if path.is_dir():
-                yield from _below(path, above | {real})
+                yield from _below(path, seen)
             else:
                 yield path
 
