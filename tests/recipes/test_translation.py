@@ -16,8 +16,10 @@ from transformer.data.parallel import StreamedSplit
 from transformer.inference.translator import Translator
 from transformer.model.transformer import Transformer
 from transformer.recipes.averaging import average_model, last_checkpoints
+from transformer.recipes.description import describe
+from transformer.recipes.evaluation import evaluate
 from transformer.recipes.record import read_record, read_translations, write_record
-from transformer.recipes.translation import TranslationRun, evaluate
+from transformer.recipes.translation import TranslationRun
 from transformer.training.checkpoint import load_weights
 from transformer.training.curve import read_curve
 
@@ -92,7 +94,7 @@ BASELINES = {
 def test_a_baseline_runs_as_the_transformer_does(tmp_path, preset, corpus, name):
     changed = replace(preset, model=BASELINES[name])
     run = TranslationRun(changed, tmp_path / "run", corpus=corpus)
-    assert f"model: {name}, " in run.describe()
+    assert f"model: {name}, " in describe(run)
     assert run.train()
     record = run.finish()
     assert record["architecture"] == name
@@ -129,7 +131,7 @@ def test_an_interrupted_run_ends_as_if_it_had_never_stopped(
     interrupt(TranslationRun(preset, tmp_path / "run", corpus=corpus), stop_at)
     torch.manual_seed(99)  # another process has other random numbers
     again = TranslationRun(preset, tmp_path / "run", corpus=corpus)
-    assert f"resuming from step {stop_at}" in again.describe()
+    assert f"resuming from step {stop_at}" in describe(again)
     assert again.train()
     assert numbers(again.finish()) == numbers(finished[1])
 
@@ -137,7 +139,7 @@ def test_an_interrupted_run_ends_as_if_it_had_never_stopped(
 def test_a_run_with_more_steps_than_asked_for_is_not_interrupted(finished, preset, corpus):
     folder = finished[0].folder
     shorter = TranslationRun(preset.with_changes(max_steps=1), folder, corpus=corpus)
-    assert f"already at step {finished[0].trainer.step}" in shorter.describe()
+    assert f"already at step {finished[0].trainer.step}" in describe(shorter)
     assert shorter.train()
     with pytest.raises(ValueError, match=r"is at step 8, beyond max_steps 1; ask for max_steps=8,"):
         shorter.finish()

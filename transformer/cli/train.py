@@ -171,7 +171,9 @@ def _announce(recipe: "Preset", folder: Path, data_dir: Path | None) -> None:
 
 def _train_and_evaluate(run: "TranslationRun", say: Callable[[str], None]) -> None:
     """Run to the end; raise typer.Exit if a signal stops the training."""
-    say(run.describe())
+    from transformer.recipes.description import describe
+
+    say(describe(run))
     if not run.train():
         say(
             f"stopped at step {run.trainer.step:,} of {run.preset.training.max_steps:,}; all is "

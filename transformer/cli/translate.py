@@ -254,7 +254,7 @@ def evaluate(
     from transformer.inference.device import choose_device
     from transformer.inference.translator import Translator
     from transformer.model.pretrained import locate
-    from transformer.recipes.translation import evaluate as scores_of
+    from transformer.recipes.evaluation import evaluate as scores_of
 
     chosen = choose_device(device)
     locate(model)  # report a missing model before reading the text

@@ -3,32 +3,29 @@
 Paper: sections 5 and 6.1
 """
 
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import torch
 
 from transformer.data.batching import encode_pairs
 from transformer.data.corpora import Corpus, Split, load_corpus
-from transformer.data.moses import TextForm, in_form
+from transformer.data.moses import in_form
 from transformer.data.parallel import StreamedSplit
 from transformer.data.splits import find_leaks
 from transformer.data.token_cache import cached_pairs, cached_tokenizer
 from transformer.data.tokenizer import Tokenizer
-from transformer.inference.device import device_label
-from transformer.inference.metrics import Score, bleu, chrf
 from transformer.inference.model_card import model_card
-from transformer.inference.options import SearchKeywords, SearchOptions
 from transformer.inference.translator import Translator
 from transformer.model.files import MANIFEST, require_unchanged
 from transformer.model.pretrained import CONFIG, CURVE, RECORD, STATE, TOKENIZER_FILES
 from transformer.recipes.architectures import architecture, build_model
-from transformer.recipes.estimate import estimate_time, require_disk, requirements, run_bytes
+from transformer.recipes.estimate import require_disk, run_bytes
+from transformer.recipes.evaluation import bleu_of, scores
 from transformer.recipes.presets import PRESETS, Preset
 from transformer.recipes.record import (
     describe_environment,
@@ -41,7 +38,6 @@ from transformer.training.checkpoint import average_checkpoints
 from transformer.training.config import TrainingConfig
 from transformer.training.curve import read_curve, require_trackers
 from transformer.training.run_folder import DAMAGED_STATE, FORMER_STATE, LOCK, keep_weights
-from transformer.training.schedule import learning_rate
 from transformer.training.trainer import Trainer
 
 # Without one of these, a run is not finished.
@@ -141,83 +137,6 @@ class TranslationRun:
             for leak in find_leaks(self.corpus.splits):
                 warnings.warn(leak, stacklevel=2)
 
-    def describe(self) -> str:
-        """Describe corpus, model, training and device, and estimate disk, memory and time.
-
-        Paper: section 5.2
-        """
-        preset, training = self.preset, self.preset.training
-        parameters = self.model.num_parameters()
-        shown = ("num_layers", "d_model", "d_ff", "d_hidden", "num_heads", "kernel")
-        fields = preset.model.to_dict()
-        sizes = [f"{name} {fields[name]}" for name in shown if fields.get(name) is not None]
-        accelerator, pairs = self.trainer.accelerator, self.batches.pairs
-        processes = accelerator.num_processes
-        per_step = training.accumulate * processes
-        tests = list(self.tests.values())
-        left = estimate_time(preset, self.trainer, self.translator, self.validation, tests)
-        on_gpu = accelerator.device.type == "cuda"
-        needs = requirements(preset, parameters, left, processes, on_gpu, at_hand=True)
-        weights = f", weights of {preset.init_from}" if preset.init_from else ""
-        lines = [
-            f"{preset.name}: {self.corpus.name}, {len(pairs):,} training pairs, "
-            f"{int(pairs.target.lengths().sum()):,} target tokens, "
-            f"vocabulary {self.tokenizer.vocab_size:,}",
-            *self._describe_text(),
-            f"model: {architecture(preset.model)}, {parameters:,} parameters, "
-            + ", ".join(sizes)
-            + weights,
-            f"training: {training.max_steps:,} steps of at most "
-            f"{training.batch_tokens * per_step:,} tokens, "
-            f"{training.max_steps * per_step / len(self.batches):.1f} epochs, "
-            f"{self.trainer.precision}, learning rate up to {self._highest_learning_rate():.1e}",
-            f"device: {device_label(accelerator.device)}, "
-            f"{processes} process{'es' * (processes > 1)}",
-            *needs.lines()[1:],  # without the title
-            f"folder: {self.folder}",
-        ]
-        if self.trainer.step >= training.max_steps:
-            lines.append(f"already at step {self.trainer.step:,}; no training is left")
-        elif self.trainer.step:
-            lines.append(f"resuming from step {self.trainer.step:,}")
-        return "\n".join(lines)
-
-    def _highest_learning_rate(self) -> float:
-        training, d_model = self.preset.training, self.model.config.d_model
-        highest = min(training.warmup_steps, training.max_steps)
-        return learning_rate(highest, d_model, training.warmup_steps, training.learning_rate_factor)
-
-    def _describe_text(self) -> list[str]:
-        """Describe what is capped, left out and held out."""
-        preset, splits, files = self.preset, self.corpus.splits, self.corpus.files
-        lines = []
-        if preset.train_pairs is not None and preset.train_pairs < self.corpus.sizes["train"]:
-            lines.append(
-                f"capped: the first {preset.train_pairs:,} of {self.corpus.sizes['train']:,} "
-                f"training pairs (train_pairs)"
-            )
-        if self.batches.num_dropped:
-            limit = min(self.batches.batch_tokens, self.batches.max_length or sys.maxsize)
-            lines.append(
-                f"left out: {self.batches.num_dropped:,} training pairs with more than {limit:,} "
-                f"tokens on a side"
-            )
-        origins = {name: f" of {source}" for name, (source, _) in files.items()}
-        if files:
-            origins.setdefault("validation", f" held out of {files['train'][0]}")
-        for name, split in splits.items():
-            during = name == "validation"
-            scored = preset.score_pairs if during else preset.test_pairs
-            if name != "train":
-                lines.append(f"{name}: {len(split):,} pairs{origins.get(name, '')}")
-                if scored and scored < len(split):
-                    field = "score_pairs" if during else "test_pairs"
-                    when = " during training" * during
-                    lines[-1] += f", the first {scored:,} scored{when} ({field})"
-        if "validation" in self.tests:
-            lines.append("test: none, the final scores are those of validation")
-        return lines
-
     def finished(self) -> dict[str, Any] | None:
         """Return the record of this run if the run is complete and none of its files is missing."""
         try:
@@ -279,7 +198,7 @@ class TranslationRun:
                     result = dict(
                         split=name, pairs=len(split), weights=weights, beam_size=beam_size, **search
                     )
-                    for score in _scores(found, split, preset.text):
+                    for score in scores(found, split, preset.text):
                         metrics.append(result | score.to_dict())
                         say(f"{name}, {weights} weights, beam {beam_size}: {score}")
         record = dict(
@@ -334,7 +253,7 @@ class TranslationRun:
     def _validation_bleu(self, model: object) -> dict[str, float]:
         split = self.validation.first(self.preset.score_pairs)
         translations = self.translator.translate(split.source, beam_size=1, sentence_case=False)
-        return {"bleu": _bleu(translations, split, self.preset.text).score}
+        return {"bleu": bleu_of(translations, split, self.preset.text).score}
 
     def _tokenizer(self, train: Split) -> Tokenizer:
         size = self.preset.model.vocab_size
@@ -408,46 +327,3 @@ def _joint_tokenizer(start: Translator) -> Tokenizer:
     if not isinstance(start.tokenizer, Tokenizer) or start.target_tokenizer is not start.tokenizer:
         raise ValueError("init_from must be a model with one joint vocabulary, got one with two")
     return start.tokenizer
-
-
-def evaluate(
-    translator: Translator,
-    split: Split,
-    options: SearchOptions | None = None,
-    *,
-    batch_size: int = 64,
-    progress: bool | None = None,
-    text: TextForm = "plain",
-    **search: Unpack[SearchKeywords],
-) -> list[Score]:
-    """Translate a split and return BLEU and chrF, with their signatures.
-
-    BLEU tokenises plain text and leaves Moses tokens as they are.
-
-    Args:
-        translator: the model and its tokenizer.
-        split: sentences and their references.
-        options: search options; None for the paper's.
-        batch_size: sentences to translate at once.
-        progress: show a progress bar; None shows one in a live notebook, after a second.
-        text: form of the split and of the model's training text.
-        search: changes to ``options``, such as ``beam_size=1``.
-
-    Paper: section 6.1, Table 2
-    """
-    translations = translator.translate(
-        split.source,
-        SearchOptions.of(options, **search),
-        batch_size=batch_size,
-        progress=progress,
-        sentence_case=False,
-    )
-    return _scores(translations, split, text)
-
-
-def _scores(translations: list[str], split: Split, text: TextForm) -> list[Score]:
-    return [_bleu(translations, split, text), chrf(translations, split.target)]
-
-
-def _bleu(translations: list[str], split: Split, text: TextForm) -> Score:
-    return bleu(translations, split.target, "13a" if text == "plain" else "none")

@@ -16,8 +16,8 @@ from transformer.lab.recipe.study import (
 from transformer.lab.recipe.training import make_model, mean_weights, quality, short_text, train
 from transformer.lab.recording import stored_texts
 from transformer.model.config import TransformerConfig
+from transformer.recipes.evaluation import evaluate
 from transformer.recipes.presets import Preset
-from transformer.recipes.translation import evaluate
 from transformer.training.config import TrainingConfig
 
 SHORT = Preset(

@@ -29,6 +29,7 @@ from transformer.lab.speed.throughput import record_throughput, throughput_file
 from transformer.lab.table_2.recorded import RUNS
 from transformer.model.files import write_atomically
 from transformer.recipes.cards import on_this_card
+from transformer.recipes.description import describe
 from transformer.recipes.presets import Preset, get_preset
 from transformer.recipes.record import read_record
 from transformer.recipes.translation import TranslationRun
@@ -87,7 +88,7 @@ def record(
     finished = folder / "run.json"
     if not (finished.exists() and same_recipe(read_record(finished), preset)):
         run = TranslationRun(preset, folder, data_dir, callbacks=callbacks)
-        print(run.describe(), flush=True)
+        print(describe(run), flush=True)
         if not run.train():
             return False
         run.finish(print)
