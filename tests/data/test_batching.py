@@ -149,5 +149,5 @@ def test_two_tokenizers_must_agree_on_the_special_ids():
     target = copy(source)
     assert len(encode_pairs(source, Split(["a"], ["b"]), target)) == 1
     target.eos_id = 5
-    with pytest.raises(ValueError, match="must have the same eos_id, got 2 and 5"):
+    with pytest.raises(ValueError, match="tokenizer has eos_id 2, target_tokenizer 5"):
         encode_pairs(source, Split(["a"], ["b"]), target)

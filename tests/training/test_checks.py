@@ -202,7 +202,7 @@ def test_the_folder_loads_as_a_translator_from_the_first_checkpoint_on(tmp_path)
     assert len(seen) == 2 and seen[0].tokenizer.encode("a cat") == tokenizer.encode("a cat")
     translator = Translator.from_pretrained(tmp_path)
     assert_close(weights_of(translator.model), weights_of(model), rtol=0, atol=0)
-    with pytest.raises(ValueError, match="tokenizer has vocab_size .*, the model has vocab_size"):
+    with pytest.raises(ValueError, match=r"tokenizer has vocab_size \d+, the model \d+"):
         make_trainer(tmp_path, own=dict(tokenizer=tokenizer))
     assert tokenizer.vocab_size != VOCAB_SIZE
 

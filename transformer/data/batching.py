@@ -20,7 +20,7 @@ from jaxtyping import Int, Int32, Int64, UInt16
 from torch import Tensor
 
 from transformer.data.parallel import Split
-from transformer.data.tokenizer import TokenizerLike
+from transformer.data.tokenizer import SPECIAL_IDS, TokenizerLike, require_equal
 
 # Pairs encoded at once: enough for all threads, few enough to need little memory.
 _CHUNK = 10_000
@@ -128,10 +128,8 @@ def encode_pairs(
     Raises:
         ValueError: If two tokenizers have different ids of padding, ``<bos>`` or ``<eos>``.
     """
-    for name in ("pad_id", "bos_id", "eos_id") if target_tokenizer is not None else ():
-        mine, theirs = getattr(tokenizer, name), getattr(target_tokenizer, name)
-        if mine != theirs:
-            raise ValueError(f"both tokenizers must have the same {name}, got {mine} and {theirs}")
+    if target_tokenizer is not None:
+        require_equal(SPECIAL_IDS, tokenizer, target_tokenizer, "target_tokenizer")
     nothing = np.empty(0, np.int32), np.zeros(1, np.int64)
     chunks = [(nothing, nothing), *encoded_chunks(tokenizer, split, target_tokenizer)]
     source, target = (

@@ -26,6 +26,8 @@ from transformer.model.files import require_unchanged, write_atomically, write_j
 from transformer.model.pretrained import TOKENIZER_FILES, HubOptions, locate  # noqa: E402
 
 PAD, BOS, EOS = SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
+#: Attributes with their ids, of tokenizers and configurations.
+SPECIAL_IDS = ("pad_id", "bos_id", "eos_id")
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 
 # The library writes every byte as one printable character.
@@ -351,6 +353,24 @@ def save_tokenizers(
     for name in {*TOKENIZER_FILES} - {*names}:  # a tokenizer of another kind is found first
         (Path(folder) / name).unlink(missing_ok=True)
     return names
+
+
+def require_equal(names: Iterable[str], tokenizer: Any, other: Any, owner: str) -> None:
+    """Refuse a tokenizer that differs from another, or from a model's configuration.
+
+    Args:
+        names: Of the attributes to compare, such as ``SPECIAL_IDS``.
+        tokenizer: The tokenizer.
+        other: What has the same attributes.
+        owner: What the error calls ``other``.
+
+    Raises:
+        ValueError: If one differs.
+    """
+    for name in names:
+        mine, theirs = getattr(tokenizer, name), getattr(other, name)
+        if mine != theirs:
+            raise ValueError(f"tokenizer has {name} {mine}, {owner} {theirs}")
 
 
 def require_savable(source: TokenizerLike, target: TokenizerLike) -> None:

@@ -13,7 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.data.tokenizer import TokenizerLike, load_tokenizers, save_tokenizers
+from transformer.data.tokenizer import (
+    SPECIAL_IDS,
+    TokenizerLike,
+    load_tokenizers,
+    require_equal,
+    save_tokenizers,
+)
 from transformer.fast import disable, enable, is_enabled
 from transformer.fast.device import set_up
 from transformer.inference.batches import pad, search_all
@@ -81,12 +87,7 @@ class Translator:
                     f"tokenizer has {side.vocab_size} tokens, "
                     f"more than the model's vocab_size {config.vocab_size}"
                 )
-            for name in ("pad_id", "bos_id", "eos_id"):
-                if getattr(side, name) != getattr(config, name):
-                    raise ValueError(
-                        f"tokenizer has {name} {getattr(side, name)}, "
-                        f"the model {getattr(config, name)}"
-                    )
+            require_equal(SPECIAL_IDS, side, config, "the model")
         self.card = None
         self.model, self._fast = model, fast
         if device is not None:

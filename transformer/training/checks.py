@@ -11,7 +11,12 @@ from torch import nn
 
 from transformer import fast
 from transformer.data.batching import EncodedPairs, TokenBatches
-from transformer.data.tokenizer import TokenizerLike, require_savable
+from transformer.data.tokenizer import (
+    SPECIAL_IDS,
+    TokenizerLike,
+    require_equal,
+    require_savable,
+)
 from transformer.fast.device import missing_for_compiling
 from transformer.model.base import TranslationModel
 from transformer.model.transformer import Transformer
@@ -205,10 +210,7 @@ def require_tokenizer(tokenizer: Any, model: TranslationModel) -> None:
             raise TypeError(
                 f"tokenizer must be a Tokenizer or SentencePieceTokenizer, got {_kind(each)}"
             )
-        for name in ("vocab_size", "pad_id", "bos_id", "eos_id"):
-            theirs, mine = getattr(each, name), getattr(model.config, name)
-            if theirs != mine:
-                raise ValueError(f"tokenizer has {name} {theirs}, the model has {name} {mine}")
+        require_equal(("vocab_size", *SPECIAL_IDS), each, model.config, "the model")
     require_savable(*pair)
 
 
