@@ -122,6 +122,7 @@ def test_the_interval_of_a_difference_covers_seeds_and_sentences():
         lambda: paired_bootstrap([], [np.ones((2, 10), int)]),
         lambda: paired_bootstrap([np.ones((3, 10), int)], [np.ones((2, 10), int)]),
         lambda: interval([1.0], level=1.0),
+        lambda: interval([]),
     ],
 )
 def test_bad_input(call):

@@ -16,7 +16,6 @@ from transformer.model.transformer import Transformer
 from transformer.recipes import estimate
 from transformer.recipes.estimate import (
     activation_bytes,
-    duration,
     estimate_time,
     hardware_flops,
     preview,
@@ -169,8 +168,6 @@ def test_random_batches_are_like_those_of_text(preset):
 def test_numbers_in_words():
     sizes = {12: "12 bytes", 2_300: "2.3 kB", 820_000_000: "820 MB", 3_200_000_000_000: "3,200 GB"}
     assert {count: size(count) for count in sizes} == sizes
-    times = {5.2: "5 seconds", 150.0: "2 minutes", 7200.0: "2.0 hours"}
-    assert {seconds: duration(seconds) for seconds in times} == times
 
 
 def test_free_disk_is_compared_with_what_is_missing(tmp_path, monkeypatch):

@@ -128,13 +128,13 @@ def test_lines_validations_and_checkpoints_are_logged(tmp_path, caplog):
     assert len(said) == len(kinds)
     for text, (step, kind) in zip(said, kinds, strict=True):
         assert re.fullmatch(f"step {step} of 6: {kind}", text), text
-    assert said[-3].endswith("tokens/s, 0 s left")
+    assert said[-3].endswith("tokens/s, 0 seconds left")
 
 
 @pytest.mark.parametrize(
     "seconds, text",
-    [(0.4, "0 s"), (99.0, "99 s"), (100.0, "2 min"), (5400.0, "90 min"), (9000.0, "2.5 h"),
-     (170_000.0, "47.2 h"), (200_000.0, "2.3 days")],
+    [(0.4, "0 seconds"), (89.0, "89 seconds"), (90.0, "2 minutes"), (5399.0, "90 minutes"),
+     (5400.0, "1.5 hours"), (3_610_000.0, "1,002.8 hours")],
 )  # fmt: skip
-def test_durations_are_short(seconds, text):
+def test_durations_have_their_unit(seconds, text):
     assert duration(seconds) == text

@@ -277,8 +277,10 @@ def interval(
         level: share of the scores inside, above 0 and below 1.
 
     Raises:
-        ValueError: if ``level`` is out of range.
+        ValueError: if there are no scores, or ``level`` is out of range.
     """
+    if len(scores) == 0:
+        raise ValueError("scores must not be empty")
     if not 0 < level < 1:
         raise ValueError(f"level must be above 0 and below 1, got {level}")
     outside = (1 - level) / 2

@@ -16,13 +16,13 @@ from transformer.model.config import TransformerConfig
 from transformer.recipes.architectures import ModelConfig, build_model
 from transformer.recipes.estimate import (
     activation_bytes,
-    duration,
     size,
     training_bytes,
     training_flops,
 )
 from transformer.recipes.presets import Preset
 from transformer.training.config import Precision
+from transformer.training.curve import duration
 from transformer.training.run_folder import settings_of
 
 #: Share of a card's memory that a run may plan with; the rest is fragments and CUDA's own.

@@ -23,6 +23,7 @@ from transformer.model.layers import GATED
 from transformer.recipes.architectures import ModelConfig, build_model
 from transformer.recipes.presets import Preset
 from transformer.training.config import TrainingConfig
+from transformer.training.curve import duration
 from transformer.training.stream import step_batches
 from transformer.training.trainer import Trainer
 
@@ -326,12 +327,3 @@ def size(count: float | int) -> str:
             break
         count /= 1000
     return f"{count:,.0f} {unit}" if count >= 10 or unit == "bytes" else f"{count:.1f} {unit}"
-
-
-def duration(seconds: float) -> str:
-    """Write a number of seconds with its unit, such as "2.0 hours"."""
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:,.1f} hours"

@@ -167,11 +167,12 @@ class Report:
 
 
 def duration(seconds: float) -> str:
-    """Format a number of seconds for reading: "40 s", "12 min", "3.5 h", "2.1 days"."""
-    for unit, size, limit, digits in (("s", 1, 100, 0), ("min", 60, 100, 0), ("h", 3600, 48, 1)):
-        if seconds < limit * size:
-            return f"{seconds / size:.{digits}f} {unit}"
-    return f"{seconds / 86400:.1f} days"
+    """Write a number of seconds with its unit, such as "12 minutes" or "2.0 hours"."""
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:,.1f} hours"
 
 
 def require_trackers(trackers: Sequence[Tracker]) -> None:

@@ -1,8 +1,9 @@
 """The presets of the paper on the cards that people have, estimated from counts."""
 
 from transformer.recipes.cards import CARDS, on_card, step_seconds
-from transformer.recipes.estimate import duration, requirements, size
+from transformer.recipes.estimate import requirements, size
 from transformer.recipes.presets import get_preset
+from transformer.training.curve import duration
 
 
 def texts() -> dict[str, str]:

@@ -16,9 +16,10 @@ from transformer.lab.speed.throughput import MEASUREMENTS
 from transformer.lab.table_2.recorded import recorded_runs
 from transformer.lab.table_3.claims import paired_interval
 from transformer.recipes.cards import CARDS, SUSTAINED
-from transformer.recipes.estimate import duration, size
+from transformer.recipes.estimate import size
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record
+from transformer.training.curve import duration
 
 _EXPORT = RECORD.with_name("export.json")
 
