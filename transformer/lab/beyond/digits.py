@@ -24,6 +24,9 @@ class Digits:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __getitem__(self, rows: slice) -> "Digits":
+        return Digits(self.images[rows], self.labels[rows])
+
 
 def load_digits(test_size: int = 597) -> tuple[Digits, Digits]:
     """Load the digits that scikit-learn ships, as a training and a test set.

@@ -1,14 +1,16 @@
-"""One encoder on four tasks, beside rivals: five seeds each, in a record.
+"""One encoder on four tasks, beside rivals: ten seeds each, in a record.
 
-    python -m transformer.lab.beyond.study       half an hour on one core
+    python -m transformer.lab.beyond.study       an hour on one core
 
-All networks have the same inputs, batches and dropout, and about as many parameters. Each is
-trained with several learning rates, and for the task's number of steps and four times as many.
-Ctrl-C stops the recording; the same command continues it.
+All networks have the same inputs, batches, warm-up and dropout, and about as many parameters. Each
+is trained for the task's number of steps and for four times as many. Its learning rate is the one
+with the highest mean score of three seeds on the validation set; then ten seeds train with that
+rate and are tested. A network leads another if the 95 % interval of the difference, paired by seed,
+excludes 0. Ctrl-C stops the recording; the same command continues it.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,22 +22,23 @@ from torch import nn
 
 from transformer.lab.beyond.encoder_model import EncoderModel, answers, train_by_rows
 from transformer.lab.beyond.rivals import AttentiveGRU, LSTMModel, count
-from transformer.lab.beyond.tasks import D_MODEL, NAMES, Task, load_task
+from transformer.lab.beyond.tasks import D_MODEL, NAMES, PARTS, Task, load_task
 from transformer.lab.recording import Recording, parser
 from transformer.model.config import TransformerConfig
 from transformer.model.positional import NoPositions
 from transformer.recipes.record import read_record
 
 RECORD = Path(__file__).with_name("study.json")
-SEEDS = tuple(range(5))
-BATCH_SIZE, RATE, DROPOUT = 32, 5e-3, 0.1
+SEEDS, TRIED = tuple(range(10)), 3  #: The first seeds also try the learning rates.
+BATCH_SIZE, DROPOUT = 32, 0.1
+WARMUP = 0.1  #: Share of the steps in which the learning rate rises.
 
 #: Tasks on which the encoder is trained without positions, too.
 CONTROLLED = ("digits", "phrases")
-#: Networks that are trained with several learning rates, and the rates: by the factor on the
-#: number of steps.
-RIVALS, FACTOR = ("Transformer", "LSTM", "GRU + self-attention"), 4
-RATES = {1: (RATE, 1e-2, 2e-2, 4e-2), FACTOR: (2e-3, RATE, 1e-2, 2e-2)}
+RIVALS = ("Transformer", "LSTM", "GRU + self-attention")
+#: The learning rates that are tried, by the factor on the number of steps.
+FACTOR = 4
+RATES = {1: (2e-3, 5e-3, 1e-2, 2e-2, 4e-2), FACTOR: (1e-3, 2e-3, 5e-3, 1e-2, 2e-2)}
 
 #: The encoder of all four tasks; its vocabulary is that of the task.
 CONFIG = TransformerConfig(
@@ -66,100 +69,109 @@ NETWORKS: Mapping[str, Callable[[Task], nn.Module]] = {
 }
 
 
-def train(name: str, task: Task, seed: int, rate: float = RATE, factor: int = 1) -> nn.Module:
+def train(name: str, task: Task, seed: int, rate: float, factor: int = 1) -> nn.Module:
     """Train a network on a task, for ``factor`` times the task's number of steps."""
     torch.manual_seed(seed)
-    model = NETWORKS[name](task)
+    model, steps = NETWORKS[name](task), factor * task.steps
 
     def loss(rows: torch.Tensor) -> torch.Tensor:
         right = {kind: values[rows] for kind, values in task.answers.items()}
         return task.loss(model(task.inputs[rows]), right)
 
-    train_by_rows(
-        model, loss, len(task.inputs), factor * task.steps, BATCH_SIZE, rate=rate, seed=seed
-    )
+    warmup = round(WARMUP * steps)
+    train_by_rows(model, loss, len(task.inputs), steps, BATCH_SIZE, rate, warmup, seed)
     return model
 
 
-def runs_of(
-    runs: Iterable[Mapping[str, Any]], task: str, method: str, rate: float = RATE, factor: int = 1
-) -> list[Mapping[str, Any]]:
-    """Return the recorded runs of a method, by seed; a method that is not a network has one."""
-    wanted = (task, method, rate, factor)
-    found = [run for run in runs if _case(run) == wanted]
-    return sorted(found, key=lambda run: run["seed"])
+Runs = Sequence[Mapping[str, Any]]
+Scores = Float[np.ndarray, " seeds"]
 
 
 def scores_of(
-    runs: Iterable[Mapping[str, Any]],
+    runs: Runs,
     task: str,
     method: str,
-    score: str,
-    rate: float = RATE,
     factor: int = 1,
-) -> Float[np.ndarray, " seeds"]:
-    """Return a recorded score of a method, by seed; one value for a method without seeds."""
-    found = runs_of(runs, task, method, rate, factor)
-    return np.array([run["scores"][score] for run in found], dtype=float)
+    part: str = "test",
+    rate: float | None = None,
+) -> Scores:
+    """Return the recorded scores of a method, by seed; one value for a method without seeds.
+
+    Args:
+        factor: on the number of steps.
+        part: which part of the data they were measured on, "validation" or "test".
+        rate: a learning rate; None for all, which for the test is the one that was chosen.
+    """
+    found = [
+        run
+        for run in runs
+        if (run["task"], run["method"], run["factor"], run["part"]) == (task, method, factor, part)
+        and rate in (None, run.get("rate"))
+    ]
+    # The first score is the one by which methods are compared.
+    return np.array([next(iter(run["scores"].values())) for run in found], dtype=float)
 
 
-def best_rate(
-    runs: Iterable[Mapping[str, Any]], task: str, method: str, score: str, factor: int = 1
-) -> float:
-    """Return the learning rate with the highest mean score on the test set."""
+def chosen_rate(runs: Runs, task: str, method: str, factor: int = 1) -> float:
+    """Return the learning rate with the highest mean score on the validation set."""
     return max(
         RATES[factor],
-        key=lambda rate: scores_of(runs, task, method, score, rate, factor).mean(),
+        key=lambda rate: scores_of(runs, task, method, factor, "validation", rate).mean(),
     )
 
 
-def planned() -> Iterator[tuple[str, str, float, int]]:
-    """Yield task, network, learning rate and factor of all runs of a seed."""
-    for name in NAMES:
-        for method in NETWORKS:
-            if method != "without positions" or name in CONTROLLED:
-                yield name, method, RATE, 1
-    for factor, rates in RATES.items():
-        for name, method, rate in product(NAMES, RIVALS, rates):
-            if (rate, factor) != (RATE, 1):
-                yield name, method, rate, factor
-
-
-def _case(run: Mapping[str, Any]) -> tuple[str, str, float, int]:
-    """Return what a run was of; a method that is not a network has no learning rate."""
-    return run["task"], run["method"], run.get("rate", RATE), run.get("factor", 1)
+def cases() -> list[tuple[str, str, int]]:
+    """List task, network and factor of all trainings."""
+    return [
+        (name, method, factor)
+        for factor, name, method in product(RATES, NAMES, NETWORKS)
+        if method != "without positions" or name in CONTROLLED
+    ]
 
 
 def main() -> None:
-    """Record the runs that are missing, one seed of everything after the other."""
-    options = parser(__doc__, RECORD)
+    """Record the runs that are missing."""
     torch.set_num_threads(1)
-    tasks = {name: load_task(name) for name in NAMES}
+    tasks = {(name, part): load_task(name, part) for name in NAMES for part in PARTS}
     recording = Recording(
-        options.parse_args().output, "transformer.lab.beyond.study", digits=4,
-        rate=RATE, batch_size=BATCH_SIZE, dropout=DROPOUT,
-        steps={name: task.steps for name, task in tasks.items()},
-        sizes={name: [len(t.inputs), len(t.test_inputs)] for name, t in tasks.items()},
+        parser(__doc__, RECORD).parse_args().output, "transformer.lab.beyond.study", digits=4,
+        batch_size=BATCH_SIZE, dropout=DROPOUT, warmup=WARMUP,
+        steps={name: tasks[name, "test"].steps for name in NAMES},
+        sizes={
+            part: {name: [len(t.inputs), len(t.test_inputs)]
+                   for name in NAMES for t in [tasks[name, part]]}
+            for part in PARTS
+        },
     )  # fmt: skip
     runs = recording.content.setdefault("runs", [])
-    done = {(*_case(run), run["seed"]) for run in runs}
-    for name, task in tasks.items():
-        for method, make in (task.simple, ("gradient boosting", task.boosting)):
-            if (name, method, RATE, 1, SEEDS[0]) not in done:
-                runs.append(dict(task=name, method=method, seed=SEEDS[0], scores=make()))
-                recording.save(f"{name}, {method}: {runs[-1]['scores']}")
-    for seed, case in product(SEEDS, planned()):
-        if (*case, seed) in done:
-            continue
-        name, method, rate, factor = case
-        task, begun = tasks[name], time.process_time()
+    names = ("task", "method", "factor", "part", "rate", "seed")
+    done = {tuple(run.get(name) for name in names) for run in runs}
+
+    def record(*case: Any) -> None:
+        if case in done:
+            return
+        name, method, factor, part, rate, seed = case
+        task, begun = tasks[name, part], time.process_time()
         model = train(method, task, seed, rate, factor)
         scores = task.score(answers(model, task.test_inputs), task.test_answers)
-        runs.append(
-            dict(task=name, method=method, rate=rate, factor=factor, seed=seed, scores=scores,
-                 parameters=count(model), seconds=time.process_time() - begun)
-        )  # fmt: skip
-        recording.save(f"{name}, {method}, rate {rate:g}, {factor} times, seed {seed}: {scores}")
+        run = dict(zip(names, case, strict=True))
+        spent = dict(parameters=count(model), seconds=time.process_time() - begun)
+        runs.append(run | dict(scores=scores) | spent)
+        recording.save(f"{run}: {scores}")
+
+    for name in NAMES:
+        task = tasks[name, "test"]
+        for method, make in (task.simple, ("gradient boosting", task.boosting)):
+            if (name, method, 1, "test", None, None) not in done:
+                run = dict(task=name, method=method, factor=1, part="test")
+                runs.append(run | dict(scores=make()))
+                recording.save(f"{run}: {runs[-1]['scores']}")
+    for name, method, factor in cases():
+        for seed, rate in product(SEEDS[:TRIED], RATES[factor]):
+            record(name, method, factor, "validation", rate, seed)
+        rate = chosen_rate(runs, name, method, factor)
+        for seed in SEEDS:
+            record(name, method, factor, "test", rate, seed)
     recording.save("all runs are there")
 
 

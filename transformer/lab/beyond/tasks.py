@@ -1,14 +1,15 @@
 """Four tasks on real data, one per kind of answer: a label, a number, a label per token, a span.
 
 Every task has a training and a test set, a loss and scores, the same for all networks, and a table
-of features for gradient boosting.
+of features for gradient boosting. Settings are chosen on the same task with a validation set, which
+shares nothing with the test set, in the place of the test set.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from transformer.lab.beyond.encoder_model import VectorEmbedding, best_span, pad
 from transformer.model.embedding import TokenEmbedding
 
 D_MODEL = 32
+Part = Literal["validation", "test"]
 Scores = dict[str, float]
 Answers = Mapping[str, Tensor]
 
@@ -35,6 +37,7 @@ class Task:
     Args:
         symbols: number of token ids, or of features per position.
         each: whether there is an answer per position.
+        test_inputs, test_answers: the test set, or the validation set in its place.
         loss: of outputs (B, outputs) or (B, S, outputs) and the answers of the same rows.
         score: of outputs for a set and its answers.
         simple: name and scores of a simple method that is not a network.
@@ -62,8 +65,10 @@ class Task:
         return TokenEmbedding(self.symbols, D_MODEL)
 
 
-def _digits() -> Task:
+def _digits(part: Part) -> Task:
     learn, probe = digits.load_digits()
+    if part == "validation":
+        learn, probe = learn[:1000], learn[1000:]
     flat = [part.images.flatten(1).numpy() for part in (learn, probe)]
 
     def fitted(method: Any) -> Scores:
@@ -87,10 +92,15 @@ def _digits() -> Task:
     )  # fmt: skip
 
 
-def _rivers() -> Task:
+def _rivers(part: Part) -> Task:
     record = rivers.load_rivers()
-    past = rivers.cut_windows(record, 0, rivers.TEST_FROM)
-    later = rivers.cut_windows(record, rivers.TEST_FROM, rivers.DAYS)
+    cuts = {
+        "validation": (rivers.TEST_FROM - 183, rivers.TEST_FROM),
+        "test": (rivers.TEST_FROM, rivers.DAYS),
+    }
+    first, end = cuts[part]
+    past = rivers.cut_windows(record, 0, first)
+    later = rivers.cut_windows(record, first, end)
 
     def answers_of(windows: rivers.Windows) -> Answers:
         return dict(flow=windows.flow, today=windows.today, river=windows.river)
@@ -188,10 +198,11 @@ def _boosted_words(
     return found
 
 
-def _names(train: int = 6000, test: int = 3000) -> Task:
-    corpus = load_corpus("tatoeba-en-de")
-    learn = words.named_sentences(corpus.train.source, train)
-    probe = words.named_sentences(corpus.splits["challenge"].source, test)
+def _names(part: Part) -> Task:
+    splits = load_corpus("tatoeba-en-de").splits
+    learn = words.named_sentences(splits["train"].source, 6000)
+    name, count = {"validation": ("validation", 1000), "test": ("challenge", 3000)}[part]
+    probe = words.named_sentences(splits[name].source, count)
     vocabulary = words.WordIds([each.words for each in learn])
     ids = [vocabulary.encode(each.words) for each in learn]
     test_ids = [vocabulary.encode(each.words) for each in probe]
@@ -237,11 +248,12 @@ def _names(train: int = 6000, test: int = 3000) -> Task:
     )  # fmt: skip
 
 
-def _phrases() -> Task:
+def _phrases(part: Part) -> Task:
     bank = load_treebank()
     parts = split_articles(bank.articles)
-    learn = words.phrases_of(bank.trees([*parts["train"], *parts["validation"]]))
-    probe = words.phrases_of(bank.trees(parts["test"]))
+    known = parts["train"] if part == "validation" else [*parts["train"], *parts["validation"]]
+    learn = words.phrases_of(bank.trees(known))
+    probe = words.phrases_of(bank.trees(parts[part]))
     vocabulary = words.WordIds([[*words.QUESTIONS, *each.words] for each in learn])
 
     def encoded(part: Sequence[words.Phrases]) -> list[list[int]]:
@@ -303,9 +315,15 @@ def _phrases() -> Task:
 
 _MAKERS = {"digits": _digits, "rivers": _rivers, "names": _names, "phrases": _phrases}
 NAMES = tuple(_MAKERS)
+PARTS: tuple[Part, ...] = get_args(Part)
 
 
 @cache
-def load_task(name: str) -> Task:
-    """Load a task by its name: "digits", "rivers", "names" or "phrases"."""
-    return _MAKERS[name]()
+def load_task(name: str, part: Part = "test") -> Task:
+    """Load a task by its name: "digits", "rivers", "names" or "phrases".
+
+    Args:
+        part: which set is the test set. With "validation", it is a part of what the task with
+            "test" trains on or, for names, sentences that it does not use.
+    """
+    return _MAKERS[name](part)
