@@ -113,8 +113,9 @@ def recorded_run() -> str:
     translator = Translator.from_pretrained(SHIPPED)
     german = translator(SENTENCE)
     words = (
-        f"A recorded run of the package: “{SENTENCE}” becomes “{german}” The lines are the "
-        "cross-attention of the last layer, the mean of its heads; strong lines are large weights."
+        f"A recorded run of the package: “{SENTENCE}” becomes “{german}” The lines show the "
+        "cross-attention of the last layer, averaged over its heads; strong lines are large "
+        "weights."
     )
     picture = draw(translator.attention(SENTENCE, german))
     return (

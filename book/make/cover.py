@@ -5,6 +5,7 @@ figures have changed since.
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -57,7 +58,7 @@ def attention_map(translator: Translator) -> AttentionMap:
         names += [f"layer {layer + 1}, head {head + 1}" for head in range(heads)]
     # Row i reads token i and writes the next one.
     keys = [token.lstrip("▁") for token in found.source_tokens]
-    queries = [token.lstrip("▁") for token in [*found.target_tokens[1:], "<eos>"]]
+    queries = _plain([*found.target_tokens[1:], "<eos>"])
     alt = (
         "Cross-attention in the last layer while it writes the German sentence: Garten looks at "
         "garden, schönen at beautiful, and gesehen, at the end, at seen, far to the left."
@@ -65,6 +66,11 @@ def attention_map(translator: Translator) -> AttentionMap:
     return AttentionMap(
         np.stack(maps).round(3), queries, keys, names, alt, queries.index("gesehen")
     )
+
+
+def _plain(tokens: Sequence[str]) -> list[str]:
+    """Remove the mark of a word's beginning."""
+    return [token.lstrip("▁") for token in tokens]
 
 
 def figure_1() -> str:
@@ -96,9 +102,9 @@ def readme_picture() -> None:
     blues = LinearSegmentedColormap.from_list("blues", ["white", COLOURS["blue"]])
     weights = maps.cross[-1].mean(axis=0)  # (T, S): the heads of the last layer
     left.imshow(weights, cmap=blues, aspect="auto", vmin=0)
-    left.set_xticks(range(weights.shape[1]), maps.source_tokens, rotation=45, ha="right")
+    left.set_xticks(range(weights.shape[1]), _plain(maps.source_tokens), rotation=45, ha="right")
     # Each row is labelled with the token that it predicts.
-    left.set_yticks(range(weights.shape[0]), maps.predicted_tokens)
+    left.set_yticks(range(weights.shape[0]), _plain(maps.predicted_tokens))
     left.grid(False)
     left.set_title("Where the decoder looks for each German token")
 

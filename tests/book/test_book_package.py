@@ -94,7 +94,7 @@ def test_open_exercises_pass(open_answer, capsys):
 def test_functions_are_checked_on_every_case(capsys):
     cases, double = [(torch.zeros(2),), (torch.ones(2),)], torch.tensor(2.0).mul
     check_function(lambda x: x + x, double, cases, name="f")
-    assert capsys.readouterr().out == "✓ f: right in all 2 cases.\n"
+    assert capsys.readouterr().out == "✓ f: right in both cases.\n"
     with pytest.raises(WrongAnswer, match="f, case 2 of 2: .*Not squared"):
         check_function(lambda x: x * x, double, cases, "f", mistakes={"Not squared.": torch.square})
 

@@ -76,7 +76,7 @@ def test_a_number_or_a_prediction_can_be_answered_on_the_page(path):
             stored = output.get("metadata", {}).get("exercise", [])
             forms.setdefault(int(number), []).extend(stored)
     for exercise in exercises_of(path):
-        if exercise.kind in ("a number", "a prediction"):
+        if exercise.kind in ("a number", "a choice"):
             assert forms.get(exercise.number), f"exercise {exercise.number}: run the notebook again"
             for form in forms[exercise.number]:
                 if form["kind"] == "word":

@@ -88,7 +88,7 @@ def test_a_claim_is_followed_by_its_evidence(book):
         "|  |  | counted: supports | by hand | Table 4 |  |",
     ]
     assert found["number"] == "1"
-    assert found["counts"].startswith("hold (0), hold in part (1), are mixed (0), do not hold")
+    assert found["counts"].startswith("0 hold, 1 hold in part, 0 are mixed, 0 do not hold")
     assert found["sampled"] == "2" and found["mistakes"] == "0"
 
 
@@ -160,7 +160,7 @@ def test_no_exercise_is_overlooked(path):
     assert all(15 < len(each.question) <= 400 and each.level for each in found)
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     solutions = sum("solution" in cell["metadata"].get("tags", []) for cell in cells)
-    assert solutions >= sum(each.kind != "your own experiment" for each in found)
+    assert solutions >= len(found)
 
 
 def test_every_place_of_the_paper_has_code_and_a_chapter():
@@ -292,7 +292,7 @@ def test_the_prose_of_the_speed_page_agrees_with_the_record():
         assert fastest[1] < fastest[0]
     assert all(ratio("memory", peer) < 1 for peer in peers)
     assert ratio("train-threads", "one thread") > 1
-    alike = "this package, MKL's products"  # "the lead is 4 to 13 % ..."
+    alike = "this package, MKL's products"  # "the lead is 4 to 13% ..."
     leads = {
         table: [ratio(table, peer) / ratio(table, alike) for peer in peers]
         for table in ("train-tiny-allocator", "train-small-allocator", "train-base")

@@ -593,7 +593,7 @@ def test_the_brackets_become_the_tree_of_the_repairs(opened):
     select(page, "sentence", 1)
     slide(page, "step", 6)
     assert "Faults: too few words" in said(page)
-    assert "1 phrase is right, of 3 in the right tree and 2 here: F1 40 %" in said(page)
+    assert "1 phrase is right, of 3 in the right tree and 2 here: F1 40%" in said(page)
     assert root(page).get_attribute("data-phrases") == "S:the cat sleeps|NP:the"
 
 
@@ -628,7 +628,7 @@ def test_batches_are_packed_as_the_package_packs_them(opened, explorers):
             assert numbers(page, "batches")[0] == len(packer.plan(width, budget))
             wanted = packer.padding(width, budget)
             assert numbers(page, "padding")[0] == pytest.approx(wanted, abs=1e-5)
-            assert f"{round(100 * wanted)} % padding" in said(page)
+            assert f"{round(100 * wanted)}% padding" in said(page)
 
 
 # --- memory and reach ----------------------------------------------------------------------

@@ -100,5 +100,6 @@ def test_a_chapter_begins_with_its_place_in_the_architecture(visit, address):
     found = visit()
     found.open(address + CHAPTER)
     here = found.page.locator("figure.here")
-    assert here.locator("figcaption").inner_text() == "You are here: attention, in both stacks"
+    said = here.locator("figcaption").inner_text()
+    assert said == "You are here: attention, in the encoder and the decoder"
     assert here.bounding_box()["y"] < 500

@@ -91,7 +91,7 @@ def test_groups_are_drawn_whole():
 
 
 def test_the_interval_of_a_difference_covers_seeds_and_sentences():
-    """Two systems of equal quality: 95 % intervals miss zero about as often as they should."""
+    """Two systems of equal quality: 95% intervals miss zero about as often as they should."""
     random, missed, naive = np.random.default_rng(0), 0, 0
     for trial in range(120):
         easy = random.random(150)  # of each sentence; other sentences in each trial

@@ -147,10 +147,10 @@ def _lines() -> list[tuple[list[tuple[int, int]], bool]]:
 
 #: The part of the figure that a chapter is about: its name, and what of it is marked.
 PLACES = {
-    "01": "attention, in both stacks",
-    "02": "attention, in both stacks",
-    "03": "attention, in both stacks",
-    "04": "attention, in both stacks",
+    "01": "attention, in the encoder and the decoder",
+    "02": "attention, in the encoder and the decoder",
+    "03": "attention, in the encoder and the decoder",
+    "04": "attention, in the encoder and the decoder",
     "05": "multi-head attention",
     "06": "masked self-attention",
     "07": "positional encoding",

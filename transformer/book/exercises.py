@@ -118,7 +118,8 @@ def check_function(
         found = find_fault(answer, reference(*case), tolerance, known)
         if found:
             raise WrongAnswer(f"{where}: {found} {called}")
-    print(f"✓ {name}: right{f' in all {len(cases)} cases' if len(cases) > 1 else ''}.")
+    where = {1: "", 2: " in both cases"}.get(len(cases), f" in all {len(cases)} cases")
+    print(f"✓ {name}: right{where}.")
 
 
 def forms(

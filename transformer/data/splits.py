@@ -124,7 +124,7 @@ def find_leaks(splits: Mapping[str, Split]) -> list[str]:
     """Describe overlaps and copies that would make scores meaningless, one line per finding.
 
     Counts the sentences of a split that occur verbatim on the same side of another split, and the
-    pairs whose two sides are equal, if they are more than 1 % of a split. The training text is read
+    pairs whose two sides are equal, if they are more than 1% of a split. The training text is read
     once and may be larger than the memory.
 
     Args:

@@ -27,4 +27,5 @@ def device_label(device: torch.device) -> str:
     """Return a readable name, such as the model of a GPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{device.type}, {torch.get_num_threads()} threads"
+    threads = torch.get_num_threads()
+    return f"{device.type}, {threads} thread{'s' * (threads != 1)}"

@@ -274,8 +274,9 @@ class Transformer(TranslationModel):
         """Reinitialise all parameters, and compute tables of positions again.
 
         Glorot-uniform matrices, zero biases, embeddings from N(0, 1 / d_model). The paper is
-        silent; this is what the published code did. It drew W^Q, W^K and W^V as one matrix, which
-        makes Glorot's bound smaller.
+        silent; this is what the published code did. It drew W^Q, W^K and W^V of self-attention as
+        one matrix, which makes Glorot's bound smaller. (In cross-attention it did so with W^K and
+        W^V only; here, all attention is drawn in the same way.)
         """
         config, std = self.config, self.config.d_model**-0.5
         attentions = [m for m in self.modules() if isinstance(m, MultiHeadAttention)]

@@ -100,7 +100,8 @@ class Requirements:
             disk += f" ({size(self.download)} of it to download at most, "
             disk += f"{size(self.text)} of text, {size(self.folder)} for the run)"
         if self.device_memory is not None:
-            memory += f", and about {size(self.device_memory)} on the device that trains"
+            memory += f", and about {size(self.device_memory)} for weights, gradients and "
+            memory += "activations"
         lines = [f"needs of {self.name}, {self.parameters:,} parameters", disk, memory]
         if self.hours is not None:
             time = duration(3600 * self.hours) + f" on {self.devices} devices" * (self.devices > 1)

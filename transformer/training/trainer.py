@@ -6,6 +6,7 @@ Paper: sections 5.1 to 5.4
 import copy
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -190,7 +191,10 @@ class Trainer:
         built = build_optimizer(optimizer, config, list(loss.parameters()))
         own, d_model = optimizer is not None, model.config.d_model
         self.schedule = LearningRate(schedule, own, config, d_model, built)
-        self.loss = loss if self.sharded else self.accelerator.prepare(loss)
+        with warnings.catch_warnings():
+            # The replacement, forward_sync_buffers, would broadcast the tables at the start.
+            warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+            self.loss = loss if self.sharded else self.accelerator.prepare(loss)
         self.optimizer = self.accelerator.prepare(built)
 
     def _choose_classes(self) -> None:

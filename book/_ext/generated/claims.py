@@ -19,16 +19,16 @@ from transformer.book.tables import Table
 SAYS, KINDS = ("supports", "against", "open"), ("counted", "sampled")
 #: The verdicts, and how the page counts them.
 VERDICTS = {
-    "holds": "hold ({})",
-    "holds in part": "hold in part ({})",
-    "mixed": "are mixed ({})",
-    "does not hold here": "do not hold here ({})",
-    "undecided": "are undecided ({})",
-    "wrong as printed": "are wrong as printed ({})",
+    "holds": "{} hold",
+    "holds in part": "{} hold in part",
+    "mixed": "{} are mixed",
+    "does not hold here": "{} do not hold here",
+    "undecided": "{} are undecided",
+    "wrong as printed": "{} are wrong as printed",
 }
 #: In place of a verdict, of a statement about how the model is built: there is nothing to find out.
 DESIGN = "design"
-#: Share of studies without an effect in which a 95 % interval excludes zero.
+#: Share of studies without an effect in which a 95% interval excludes zero.
 ERROR = 0.05
 
 # What the paper says, what was measured, where they differ.

@@ -52,7 +52,10 @@ _END = re.compile(r"(?<=[.?!])(?<!Eq\.)\s+(?=[A-Z*`$(\"])")
 _ASKS = (
     re.compile(r"\**(Write|Compute|Predict|Judge)\b"),
     re.compile(r".*\?$"),
-    re.compile(r"(Give|Make|Turn|Change|Train|Cut|Rank|Use|Set|Do|Return|Put)\b"),
+    re.compile(
+        r"(Give|Given|For each|Choose|Combine|Make|Turn|Change|Train|Cut|Rank|Use|Set|Do|Return"
+        r"|Put)\b"
+    ),
 )
 
 
@@ -65,7 +68,7 @@ class Exercise:
         number: from 1.
         title: without its number.
         question: the text up to the sentence that asks.
-        kind: what the reader gives: "code", "a number", "a prediction" or "your own experiment".
+        kind: what the reader gives: "code", "a number" or "a choice".
     """
 
     chapter: str
@@ -109,7 +112,7 @@ def exercises_of(notebook: Path) -> list[Exercise]:
             int(match[1]),
             match[2].rstrip("."),
             _asked(match[2], match[3]),
-            _kind(match[0], "\n".join(codes)),
+            _kind("\n".join(codes)),
         )
         for match, codes in found
     ]
@@ -127,12 +130,11 @@ def _asked(title: str, text: str, room: int = 280) -> str:
     return upto if len(upto) <= room else sentences[asks]
 
 
-def _kind(text: str, code: str) -> str:
-    if "no check" in text or "open end" in text or "check" not in code:
-        return "your own experiment"
+def _kind(code: str) -> str:
     if "# your code" in code or "return ..." in code:
         return "code"
-    return "a prediction" if re.search(r"\.\.\.\s*#.*(string|True|truth)", code) else "a number"
+    choice = re.search(r"\.\.\.\s*#.*(string|True|truth|name of)", code)
+    return "a choice" if choice else "a number"
 
 
 def texts(root: Path) -> dict[str, str]:

@@ -30,11 +30,11 @@ def alternatives() -> dict[str, str]:
 
 
 def describe_effect(effect: Effect) -> str:
-    """Give the mean gain in nats and in BLEU, each with its 95 % interval, and a verdict."""
+    """Give the mean gain in nats and in BLEU, each with its 95% interval, and a verdict."""
 
     def spread(gains: tuple[float, ...], digits: int, unit: str) -> str:
         numbers = sum(gains) / len(gains), *paired_interval(gains)
-        mean, low, high = (f"{number:+.{digits}f}" for number in numbers)
+        mean, low, high = (f"{number:+z.{digits}f}" for number in numbers)
         return f"{mean} {unit} ({low} to {high})"
 
     gains = f"{spread(effect.nats, 2, 'nats')}, {spread(effect.bleu, 1, 'BLEU')}"
@@ -156,7 +156,7 @@ def _half_residual() -> str:
     return (
         f"In {len(gaps)} pairs of runs of a small model, the first {record['recipe']['max_steps']} "
         f"steps on a CPU without dropout, it changed the training loss by {mean} nats per token "
-        f"(95 % interval over the seeds {low} to {high})"
+        f"(95% interval over the seeds {low} to {high})"
     )
 
 
@@ -306,7 +306,7 @@ def _on_gpus(measurements: Path) -> str:
         if record.get("kind") == "throughput" and not record["device"].startswith("cpu")
     }
     if not found:
-        return "Nothing on this page was measured on a GPU yet."
+        return "Nothing on this page has been measured on a GPU yet."
     header = ["recipe", "GPU", "precision", "target tokens per second", "of the peak rate"]
     rows = []
     for name, record in found.items():

@@ -33,7 +33,7 @@ _FAMILIES = {
 _ABOUT = ["system", "from", "parameters", "trained on"]
 _SENTENCE = 25  # tokens on either side, for an estimate of the operations
 _ENOUGH_SEEDS = 3
-_NOTHING_TO_COMPARE = "We know of no published score on these sentences in one of these metrics.\n"
+_NOTHING_TO_COMPARE = "We know of no published score on these sentences in any of these metrics.\n"
 
 
 def texts(
@@ -77,7 +77,7 @@ def _rivals(groups: list[Group]) -> str:
         return "No two architectures have been trained on equal terms yet.\n"
     alt = "Differences between the Transformer and its rivals, with paired intervals"
     ordered = {title: sorted(rows, key=lambda row: row.name) for title, rows in parts.items()}
-    return charts.chart(ordered, "difference in points, 95 % interval", alt, reference=0)
+    return charts.chart(ordered, "difference in points, 95% interval", alt, reference=0)
 
 
 @cache
@@ -106,12 +106,12 @@ def _peer() -> str:
         spreads.append(max(scores) - min(scores))
     return (
         f"Without dropout, the losses of the first {len(ours)} steps, from {ours[0]:.2f} down to "
-        f"{ours[-1]:.2f}, differ by at most {100 * apart:.2g} % (one seed). With dropout, the two "
+        f"{ours[-1]:.2f}, differ by at most {100 * apart:.2g}% (one seed). With dropout, the two "
         f"draw different random numbers, so only scores can be compared. These are of Tatoeba's "
         f"test split after {training['max_steps']:,} steps of up to {training['batch_tokens']:,} "
         f"tokens with a short warm-up; the full recipe takes {whole:,} steps:\n\n"
         f"{Table(['', peer.OURS, peer.MARIAN, 'ours minus theirs'], rows).markdown()}\n"
-        f"Mean differences: {', '.join(means)}. The 95 % intervals are from a bootstrap over the "
+        f"Mean differences: {', '.join(means)}. The 95% intervals are from a bootstrap over the "
         f"test sentences alone and do not cover other seeds. Within a library, the two seeds are "
         f"{min(spreads):.1f} to {max(spreads):.1f} BLEU apart. `{record['command']}` repeats the "
         f"comparison.\n"

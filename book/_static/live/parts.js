@@ -59,7 +59,7 @@ const LiveParts = (() => {
 
   const plain = (label) => label.replace(/^▁/, "") || "␣";
   const percent = (p) =>
-    p >= 0.9995 ? "> 99.9 %" : p < 0.0005 ? "< 0.1 %" : `${(100 * p).toFixed(1)} %`;
+    p >= 0.9995 ? "> 99.9%" : p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`;
   const number = (value, digits = 2) => value.toFixed(digits).replace(/^-/, "−");
   /** The place that the reader looks at: the selected one, or where the model was least certain. */
   const placeOf = ({ state, data }, count = data.steps.length) => {

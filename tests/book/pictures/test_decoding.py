@@ -37,7 +37,7 @@ def test_the_words_fed_back_are_those_of_greedy_search():
         given = torch.tensor([[tokenizer.bos_id, *found.tokens[:3]]])
         best = model.eval()(source, given)[0].softmax(dim=-1).topk(3)
     for i, row in enumerate(best.values.tolist()):
-        shares = [f"{100 * p:.0f} %" if p >= 0.005 else "<1 %" for p in row]
+        shares = [f"{100 * p:.0f}%" if p >= 0.005 else "<1%" for p in row]
         assert shown[start + 8 * i + 3 : start + 8 * i + 8 : 2] == shares
     assert f"{source.size(1)} vectors" in shown
 
@@ -52,10 +52,10 @@ def test_the_tree_is_the_search_of_the_package():
         kept += [found for found in step if found.fate != "dropped"][:2]
     names = [tokenizer.decode(found.tokens) for found in kept[:2]]  # the first are whole
     names += [tokenizer.tokens([found.tokens[-1]])[0].strip("▁") for found in kept[2:]]
-    shares = [f"{100 * math.exp(found.log_probability):.1f} %" for found in kept]
+    shares = [f"{100 * math.exp(found.log_probability):.1f}%" for found in kept]
     pairs = list(zip(shown, shown[1:], strict=False))
     assert all(pair in pairs for pair in zip(names, shares, strict=True))
-    assert len(shares) == sum(word.endswith(" %") for word in shown) == 16
+    assert len(shares) == sum(word.endswith("%") for word in shown) == 16
     [wide], [greedy] = beam_search(model, source, 2, 0.0), greedy_search(model, source)
     assert wide.log_probability > greedy.log_probability
-    assert f"{100 * math.exp(wide.log_probability):.1f} %" in shown
+    assert f"{100 * math.exp(wide.log_probability):.1f}%" in shown

@@ -30,7 +30,7 @@ def test_the_brackets_are_those_of_the_tree():
 def test_f1_is_the_packages():
     (gold,) = read_trees(COMPARED)
     found = compare(gold, from_brackets(WRITTEN.split(), gold.words()).tree)
-    said = f"F1 = 2 · {found.matched} / ({found.gold} + {found.predicted}) = {found.f1:.0f} %"
+    said = f"F1 = 2 · {found.matched} / ({found.gold} + {found.predicted}) = {found.f1:.0f}%"
     for drawing in phrases_compared().drawn:
         assert said in words(drawing)
         assert words(drawing).count("in both") == found.matched

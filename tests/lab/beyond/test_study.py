@@ -55,29 +55,40 @@ def test_the_best_span_is_in_order_and_within_the_text():
 def test_the_record_holds_every_planned_run():
     record = study.recorded_study()
     runs = record["runs"]
-    for name, method, rate, factor in study.planned():
-        found = study.runs_of(runs, name, method, rate, factor)
-        assert [run["seed"] for run in found] == [*study.SEEDS]
-    assert {run["task"] for run in runs} == set(NAMES) == set(record["sizes"])
-    assert (record["rate"], record["dropout"]) == (study.RATE, study.DROPOUT)
-    assert len(study.scores_of(runs, "digits", "LSTM", "right, %")) == len(study.SEEDS)
-    assert len(study.scores_of(runs, "digits", "gradient boosting", "right, %")) == 1
+    assert {run["task"] for run in runs} == set(NAMES) == {*record["sizes"]["test"]}
+    assert (record["warmup"], record["dropout"]) == (study.WARMUP, study.DROPOUT)
+    assert len(study.cases()) == len({*study.cases()}) == 2 * (4 * 3 + 2)
+    for task, method, factor in study.cases():
+        for rate in study.RATES[factor]:
+            tried = study.scores_of(runs, task, method, factor, "validation", rate)
+            assert len(tried) == study.TRIED
+        rate = study.chosen_rate(runs, task, method, factor)
+        tested = study.scores_of(runs, task, method, factor, rate=rate)
+        assert len(tested) == len(study.SEEDS)
+        assert np.array_equal(tested, study.scores_of(runs, task, method, factor))
+    for method in ("3 nearest images", "gradient boosting"):
+        assert len(study.scores_of(runs, "digits", method)) == 1
 
 
-def test_every_run_is_planned_once():
-    cases = [*study.planned()]
-    assert len(cases) == len(set(cases)) == 14 + 4 * 3 * (4 + 4) - 4 * 3
-
-
-def test_the_best_rate_has_the_best_mean():
+def test_the_chosen_rate_is_the_best_on_validation_and_not_on_the_test():
     runs = [
-        dict(task="a", method="b", rate=rate, factor=study.FACTOR, seed=seed, scores=dict(right=x))
-        for rate, found in ((2e-3, (1, 9)), (5e-3, (6, 7)), (1e-2, (2, 2)), (2e-2, (1, 1)))
-        for seed, x in enumerate(found)
-    ]
-    assert study.best_rate(runs, "a", "b", "right", study.FACTOR) == 5e-3
-    assert study.scores_of(runs, "a", "b", "right", 5e-3, study.FACTOR).tolist() == [6, 7]
-    assert study.scores_of(runs, "a", "b", "right", 5e-3).tolist() == []
+        dict(task="a", method="b", factor=4, part="validation", rate=rate, scores={"right": x})
+        for rate, found in ((1e-3, (1, 9)), (2e-3, (6, 7)), (5e-3, (2, 2)), (1e-2, (1, 1)),
+                            (2e-2, (0, 0)))
+        for x in found
+    ]  # fmt: skip
+    runs.append(runs[0] | dict(part="test", rate=1e-3, scores={"right": 100}))
+    assert study.chosen_rate(runs, "a", "b", 4) == 2e-3
+    assert study.scores_of(runs, "a", "b", 4, "validation", 2e-3).tolist() == [6, 7]
+    assert study.scores_of(runs, "a", "b", 4).tolist() == [100]
+    assert study.scores_of(runs, "a", "b").tolist() == []
+
+
+def test_the_learning_rate_rises_over_a_tenth_of_the_steps(monkeypatch):
+    seen = []
+    monkeypatch.setattr(study, "train_by_rows", lambda *given: seen.append(given))
+    study.train("LSTM", load_task("digits"), seed=3, rate=0.01, factor=4)
+    assert seen[0][3:] == (1600, study.BATCH_SIZE, 0.01, 160, 3)
 
 
 def test_all_networks_drop_as_much():
@@ -88,15 +99,15 @@ def test_all_networks_drop_as_much():
 
 def test_a_cheap_recorded_score_comes_out_again():
     for name in ("digits", "rivers"):
-        (method, make), score = load_task(name).simple, next(iter(load_task(name).simple[1]()))
-        recorded = study.scores_of(study.recorded_study()["runs"], name, method, score)
-        assert recorded == pytest.approx([make()[score]], abs=1e-3)
+        method, make = load_task(name).simple
+        recorded = study.scores_of(study.recorded_study()["runs"], name, method)
+        assert recorded == pytest.approx([next(iter(make().values()))], abs=1e-3)
 
 
 def test_a_network_learns_and_a_seed_repeats():
     task = load_task("digits")
     short = type(task)(**{**task.__dict__, "steps": 120})
-    first, again = (study.train("Transformer", short, seed=0) for _ in range(2))
+    first, again = (study.train("Transformer", short, 0, rate=5e-3) for _ in range(2))
     for one, other in zip(first.parameters(), again.parameters(), strict=True):
         assert torch.equal(one, other)
     with torch.no_grad():

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 
 from transformer.data.corpora.treebank import read_trees
 from transformer.lab.beyond import digits, rivers, words
-from transformer.lab.beyond.tasks import _boosted_words, load_task
+from transformer.lab.beyond.tasks import NAMES, PARTS, _boosted_words, load_task
 
 
 def test_patches_are_squares_in_reading_order():
@@ -107,6 +107,23 @@ def test_a_score_is_that_of_its_rule():
     found = task.score(still, task.test_answers)
     assert found["efficiency"] == pytest.approx(task.simple[1]()["efficiency"], abs=1e-6)
     assert found["day 1"] > found["day 5"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_validation_set_shares_nothing_with_the_test_set(name):
+    chosen, tested = (load_task(name, part) for part in PARTS)
+
+    def rows(inputs):
+        return {tuple(row.flatten().tolist()) for row in inputs if row.any()}
+
+    if name in ("digits", "rivers"):  # ids of words differ between the two
+        assert rows(chosen.test_inputs) <= rows(tested.inputs)
+        assert not rows(chosen.test_inputs) & rows(tested.test_inputs)
+        assert not rows(chosen.test_inputs) & rows(chosen.inputs)
+    sizes = {"digits": (1000, 200), "rivers": (2096, 636), "names": (6000, 1000),
+             "phrases": (4132, 238)}  # fmt: skip
+    assert (len(chosen.inputs), len(chosen.test_inputs)) == sizes[name]
+    assert len(tested.inputs) >= len(chosen.inputs)
 
 
 def test_boosted_words_learn_which_words_are_marked():

@@ -64,7 +64,7 @@ def test_it_is_small_repeatable_and_loads_nothing():
     right, wrong = self_contained(make, 100_000)["examples"]
     assert (right["f1"], right["faults"]) == (100, []) and wrong["f1"] < 100
     assert wrong["events"][-2:] == [["skip", 0], ["end", 2]]
-    assert "F1 100 %" in make().alt
+    assert "F1 100%" in make().alt
 
 
 def test_a_step_that_is_not_there():

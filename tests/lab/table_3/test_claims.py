@@ -67,7 +67,7 @@ def test_a_single_seed_supports_nothing_and_contradicts_nothing():
 @pytest.mark.parametrize("seeds", [2, 3, 4])
 @pytest.mark.parametrize("conclusion", CONCLUSIONS, ids=lambda c: c.text)
 def test_rows_without_a_difference_rarely_get_a_verdict(conclusion, seeds):
-    """All rows share one distribution: at most 5 % of studies may find anything."""
+    """All rows share one distribution: at most 5% of studies may find anything."""
     random, metric, studies = np.random.default_rng(0), conclusion.metric or "BLEU", 2000
     rows = sorted({row for pair in conclusion.pairs for row in pair})
     wrong = 0

@@ -160,7 +160,7 @@ def three_attentions() -> tuple[MaskedAttention, MaskedAttention, MaskedAttentio
                         real.expand(S, S), tired),
         MaskedAttention("Decoder, T × T", "hides later positions", of_target, of_target,
                         in_decoder, causal_mask(T), tier),
-        MaskedAttention("Decoder to encoder, T × S", "hides padding", of_target, of_source,
+        MaskedAttention("Cross-attention, T × S", "hides padding", of_target, of_source,
                         across, real.expand(T, S), tier),
     )  # fmt: skip
 

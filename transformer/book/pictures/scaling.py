@@ -67,7 +67,7 @@ def three_divisors() -> Picture:
     return Picture(
         "The scores of “it” against the tokens of its sentence, and three columns of weights. Not "
         "divided, one token gets nearly all weight; divided by 8, several tokens share; divided by "
-        "64, all get nearly the same.",
+        "64, all get between 0.05 and 0.10.",
         draw,
         (688, height),
         narrow=(378, height),
@@ -139,9 +139,9 @@ def saturation() -> Picture:
             )
 
     return Picture(
-        "Three softmaxes. For the scores 1, 0, -1 three weights share, and the derivatives of the "
-        "weights with respect to the scores are up to 0.22. For 4, 0, -4 they are up to 0.02; for "
-        "16, 0, -16 one weight is 1, and every derivative is 0.00.",
+        "Three softmaxes. For the scores 1, 0, -1 all three weights are visible, and the "
+        "derivatives of the weights with respect to the scores are up to 0.22. For 4, 0, -4 they "
+        "are up to 0.02; for 16, 0, -16 one weight is 1, and every derivative is 0.00.",
         draw,
         (688, 150),
         narrow=(344, 486),

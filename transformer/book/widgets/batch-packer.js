@@ -48,7 +48,7 @@ function update() {
   const share = 1 - real / area;
   spoken.textContent = `${data.lengths.length} sentences, ${real.toLocaleString("en")} tokens, in `
     + `${batches.length} batches of ${Math.min(...rows)} to ${Math.max(...rows)} sentences: `
-    + `${area.toLocaleString("en")} positions, ${Math.round(100 * share)} % padding.`;
+    + `${area.toLocaleString("en")} positions, ${Math.round(100 * share)}% padding.`;
   root.dataset.batches = batches.length;
   root.dataset.padding = share.toFixed(6);
 }

@@ -8,7 +8,7 @@ const marked = slider("marked position", {
 });
 let before = data.passes;
 
-const percent = share => `${Math.round(100 * share)} %`;
+const percent = share => `${Math.round(100 * share)}%`;
 const chip = (text, kind) => make("span", { class: `chip ${kind}` }, text);
 
 // One side: the rows up to `known` have their input, those up to `done` their prediction.
@@ -49,7 +49,7 @@ function update() {
 
   const words = [], m = marked.value - 1;
   if (!t) words.push("In training the decoder reads the true translation from the start. "
-    + "In generating it reads only <bos>.");
+    + "When generating, it reads only <bos>.");
   else {
     words.push(`Training: one pass predicts all ${given.reads.length} tokens; `
       + `the loss is ${fixed(data.loss)} nats per token.`);

@@ -1,5 +1,5 @@
 const place = choice("layer norm", [
-  "post-norm: after the sum", "pre-norm: before the sub-layer", "none",
+  "post-norm", "pre-norm", "none",
 ]);
 place.input.value = data.place;
 const layers = slider("layers N", { min: 1, max: data.deepest, value: data.layers, show: String });
@@ -74,18 +74,28 @@ function update() {
     return top + high * (1 - Math.min(Math.max(share, 0), 1));
   };
   const common = { x, cell, high, right };
-  const powers = (low, up, step) =>
-    Array.from({ length: (up - low) / step + 1 }, (_, i) => low + i * step)
+  // The axis of a measure spans all wrappers at this depth, in powers of ten, and 1.
+  const span = values => {
+    const logs = data.kinds.flatMap(values).map(value => Math.log10(Math.max(value, 1e-8)));
+    return [Math.min(0, Math.floor(Math.min(...logs))), Math.max(1, Math.ceil(Math.max(...logs)))];
+  };
+  const powers = (low, up) => {
+    const step = Math.ceil((up - low) / 4), first = -step * Math.floor(-low / step);
+    return Array.from({ length: Math.floor((up - first) / step) + 1 }, (_, i) => first + i * step)
       .map(p => [10 ** p, power(p)]);
-  bars(svg, { ...common, title: `size of a component: ${short(size[0])} to ${short(size[n])}`,
-    values: size, first: 0, top: tops[0], at: log(tops[0], -8, 4), ticks: powers(-8, 4, 4),
+  };
+  const sizes = span(each => each.size.slice(0, n + 1));
+  const slopes = span(each => each.gradients[n - 1]);
+  bars(svg, { ...common, title: `size of the vectors: ${short(size[0])} to ${short(size[n])}`,
+    values: size, first: 0, top: tops[0], at: log(tops[0], ...sizes), ticks: powers(...sizes),
     colour: "var(--blue)", base: 1 });
-  bars(svg, { ...common, title: `similarity of two positions: ${fixed(alike[0])} to ${fixed(alike[n])}`,
+  bars(svg, { ...common, title: `similarity of positions: ${fixed(alike[0])} to ${fixed(alike[n])}`,
     values: alike, first: 0, top: tops[1], at: value => tops[1] + high * (1 - value),
     ticks: [[0, "0"], [.5, "0.5"], [1, "1"]], colour: "var(--vermilion)", base: 0 });
   bars(svg, { ...common,
-    title: `gradient: ${short(slope[0])} in layer 1, ${short(slope[n - 1])} in layer ${n}`,
-    values: slope, first: 1, top: tops[2], at: log(tops[2], -8, 10), ticks: powers(-8, 8, 8),
+    title: `gradient: ${short(slope[0])} in layer 1` +
+      (n > 1 ? `, ${short(slope[n - 1])} in layer ${n}` : ""),
+    values: slope, first: 1, top: tops[2], at: log(tops[2], ...slopes), ticks: powers(...slopes),
     colour: "var(--green)", base: 1 });
   svg.append(say(x(0), height - 4, "input", { "text-anchor": "middle", class: "soft" }),
     say(x(n), height - 4, n > 1 ? `layer ${n}` : "layer 1", { "text-anchor": "end", class: "soft" }));
@@ -93,7 +103,7 @@ function update() {
   const known = kind.recognised[n] * data.tokens;
   spoken.textContent = `${n} ${n === 1 ? "layer" : "layers"}, ${kind.name === "neither" ? "neither residual connection nor norm" : kind.name}: two positions have a ` +
     `cosine of ${fixed(alike[n])} on average, and ${fixed(known, 1)} of ${data.tokens} tokens are ` +
-    `still closest to their own input. A component has size ${short(size[n])}. The gradient is ` +
+    `still closest to their own input. The vectors have size ${short(size[n])}. The gradient is ` +
     `${short(slope[0])} in the first layer and ${short(slope[n - 1])} in the last.`;
   root.dataset.size = size[n];
   root.dataset.likeness = alike[n];

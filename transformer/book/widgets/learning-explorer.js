@@ -24,7 +24,7 @@ function curve(now) {
   const svg = make("svg", { "aria-hidden": "true", viewBox: `0 0 ${width} ${height}`, height });
   const say = (x, y, text, more = {}) => svg.append(make("text", { x, y, ...more }, text));
   say(0, 11, "share of the words of the final translations", { class: "soft" });
-  for (const [share, name] of [[0, "0 %"], [1, "100 %"]]) {
+  for (const [share, name] of [[0, "0%"], [1, "100%"]]) {
     svg.append(make("line", { x1: left, x2: right, y1: y(share), y2: y(share), stroke: "var(--rule)" }));
     say(left - 5, y(share) + 4, name, { "text-anchor": "end", class: "soft" });
   }
@@ -44,7 +44,7 @@ function update() {
   stage.replaceChildren(list, curve(now));
   const measured = Object.keys(data.scores).map(Number).filter(at => at <= data.steps[now]);
   const at = measured.at(-1);
-  spoken.textContent = `Step ${comma(data.steps[now])}: ${Math.round(100 * data.shares[now])} % of ` +
+  spoken.textContent = `Step ${comma(data.steps[now])}: ${Math.round(100 * data.shares[now])}% of ` +
     `the words of the final translations are present, in the same order.` +
     (at === undefined ? "" : ` BLEU on validation sentences at step ${comma(at)}: ${fixed(data.scores[at], 1)}.`);
   root.dataset.share = data.shares[now];

@@ -49,7 +49,7 @@ function update() {
   const most = found.reduce((a, b) => (b[1] > a[1] ? b : a));
   spoken.textContent = `${many === 1 ? "One sequence" : `${grouped(many)} sequences`} of ${grouped(n)} `
     + `tokens: ${bytes(total)}. The largest piece, ${most[0]}, has ${bytes(most[1])}, `
-    + `${fixed(100 * most[1] / total, 0)} % of it.`;
+    + `${fixed(100 * most[1] / total, 0)}% of it.`;
   root.dataset.bytes = total;
 }
 start();

@@ -35,7 +35,7 @@ function update() {
     make("small", {}, `${line.length} tokens`)));
   stage.replaceChildren(make("div", { class: "board" }, pairs(at), make("div", {}, ...lines)));
   const words = [];
-  if (!at) words.push("Before the first merge every letter is a token.");
+  if (!at) words.push("Before the first merge, every byte is a token.");
   else if (single) words.push(
     `Merge ${whole(stop)} joins \u201c${joins[0]}\u201d and \u201c${joins[1]}\u201d into \u201c${made}\u201d.`);
   else words.push(`${whole(stop)} merges are learned; the last one makes \u201c${made}\u201d.`);

@@ -85,7 +85,7 @@ class DecoderPasses(Explorer):
         return (
             f"“{self.source}” twice. In training the decoder reads the given translation, "
             f"“{self.reference}”, shifted right, and one pass predicts all {counts[0]} tokens. "
-            f"In generating it reads its own predictions: {counts[1]} passes write “{self.text}”"
+            f"When generating, it reads its own predictions: {counts[1]} passes write “{self.text}”"
         )
 
     def payload(self) -> dict[str, Any]:

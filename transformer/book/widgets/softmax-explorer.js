@@ -125,7 +125,7 @@ function update() {
     fact(seen.slope, .5, "slope of the softmax", seen.slope < .1, 3));
   stage.replaceChildren(bars(seen), facts, chart());
   const moral = seen.slope < .1 ? (largest > .9
-    ? "Nearly a hard choice: hardly any gradient gets through."
+    ? "Nearly a hard choice: little gradient gets through."
     : "Nearly even: a change of the scores changes little.")
     : largest > .9 ? "Almost a hard choice." : "A soft choice: the gradient gets through.";
   spoken.textContent = `d_k = ${d}, ${divide.value ? "divided by its root" : "undivided"}, ` +

@@ -108,7 +108,7 @@ function bars(s, chosen) {
       width: Math.max(1, (wide - left - 74) * value / (share ? 1 : most)),
       fill: "var(--blue)" }),
     say(left + (wide - left - 74) * value / (share ? 1 : most) + 8, i * high + 18,
-      share ? `${fixed(100 * value, 1)} %` : fixed(value, 1), { class: "soft" }),
+      share ? `${fixed(100 * value, 1)}%` : fixed(value, 1), { class: "soft" }),
   ]));
 }
 

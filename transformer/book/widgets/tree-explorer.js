@@ -84,7 +84,7 @@ function update() {
         + `go${number > 1 ? "" : "es"} to the end of the root.`);
       said.push(chosen.faults.length ? `Faults: ${chosen.faults.join(", ")}.` : "The output was a tree.");
       said.push(`${matched} phrase${matched === 1 ? " is" : "s are"} right, of ${gold} in the right tree and ${predicted} here: `
-        + `F1 ${chosen.f1} %.`);
+        + `F1 ${chosen.f1}%.`);
     }
   }
   if (open.length) said.push(`Open: ${open.map(frame => frame.label).join(", ")}.`);

@@ -126,8 +126,8 @@ def _encoder_steps(
               ("key", "second makes the keys", "Each query will be compared with them."),
               ("value", "third makes the values", "The output will be a weighted sum of them."))),
         step(one, "attention weights", "In each head, every query is compared with every key, "
-             "and the softmax makes each row sum to 1. Only through these weights do tokens read "
-             "from one another.", weights[at][0]),
+             "and the softmax makes each row sum to 1. Tokens exchange information only "
+             "here.", weights[at][0]),
         step(one, "weighted sums of the values", "Each head returns a weighted sum of its values; "
              "the results of all heads are concatenated.",
              kept[f"{at}.output_projection.in"], "value"),

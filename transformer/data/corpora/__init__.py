@@ -87,7 +87,7 @@ def corpus_from_files(
     Args:
         train: Source file and target file of the training text. If validation files are given, it
             stays on disk and may be larger than the memory.
-        validation: The same for validation. If None, 5 % of the training pairs, at most 2,000,
+        validation: The same for validation. If None, 5% of the training pairs, at most 2,000,
             are held out; they share no sentence with the rest.
         test: The same for a test split; None for no test split.
         source_language: Language code, such as ``en``.

@@ -5,7 +5,7 @@
 All networks have the same inputs, batches, warm-up and dropout, and about as many parameters. Each
 is trained for the task's number of steps and for four times as many. Its learning rate is the one
 with the highest mean score of three seeds on the validation set; then ten seeds train with that
-rate and are tested. A network leads another if the 95 % interval of the difference, paired by seed,
+rate and are tested. A network leads another if the 95% interval of the difference, paired by seed,
 excludes 0. Ctrl-C stops the recording; the same command continues it.
 """
 
@@ -121,7 +121,7 @@ def chosen_rate(runs: Runs, task: str, method: str, factor: int = 1) -> float:
 
 
 def cases() -> list[tuple[str, str, int]]:
-    """List task, network and factor of all trainings."""
+    """List task, network and factor of all training runs."""
     return [
         (name, method, factor)
         for factor, name, method in product(RATES, NAMES, NETWORKS)

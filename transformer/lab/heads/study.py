@@ -133,7 +133,7 @@ def loss_without(
 
     Returns:
         The losses of the unedited model, and for each group and edit: the added nats per token,
-        and the ends of its 95 % interval over groups of pairs that share a sentence.
+        and the ends of its 95% interval over groups of pairs that share a sentence.
     """
     batches = text.batches
     whole, memories = pair_losses(model, batches), encode_all(model, batches)
@@ -198,7 +198,7 @@ def bleu_without(
         found: results to add to, which are not measured again; None for no results.
 
     Returns:
-        BLEU of the unedited model; for each group the loss in BLEU, and the ends of its 95 %
+        BLEU of the unedited model; for each group the loss in BLEU, and the ends of its 95%
         interval over groups of pairs that share a sentence; and the signature of the scores.
     """
     assert isinstance(translator.model, Transformer)

@@ -94,7 +94,7 @@ class DepthExplorer(Explorer):
     def draw(self, figure: Figure) -> None:
         """Draw the three measures for post-norm and pre-norm at the first depth."""
         panels = figure.subplots(3, 1, sharex=True)
-        titles = "size of a component", "similarity of two positions", "gradient"
+        titles = "size of the vectors", "similarity of positions", "gradient"
         looks = ("post-norm", COLOURS["vermilion"], "o"), ("pre-norm", COLOURS["blue"], "s")
         for axes, part, title in zip(panels, MEASURES, titles, strict=True):
             for name, colour, marker in looks:

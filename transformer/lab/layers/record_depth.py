@@ -1,4 +1,4 @@
-"""Make the records of chapter 9: untrained stacks of 1 to 24 layers, and trainings with warm-ups.
+"""Make the records of chapter 9: untrained stacks of 1 to 24 layers; training with warm-ups.
 
     python -m transformer.lab.layers.record_depth     about eight minutes on one CPU core
 
@@ -64,7 +64,7 @@ def record_depth(path: Path) -> None:
 
 
 def record_warm_up(path: Path) -> None:
-    """Record the trainings with and without a warm-up, one entry per run."""
+    """Record the training runs with and without a warm-up, one entry per run."""
     recording = Recording(path, MODULE, digits=4, steps=STEPS, window=WINDOW)
     runs = recording.content.setdefault("runs", [])
     done = {(run["norm"], run["peak"]) for run in runs}

@@ -13,18 +13,17 @@ def draw_tree(axes: Axes, tree: Tree, gold: Tree | None = None) -> None:
     place = word_places(gold)
     surplus = set(counted_phrases(tree, gold) - counted_phrases(gold, gold))
 
-    def draw(node: Tree, start: int) -> tuple[float, float, int]:
-        """Draw a node; return its x, its height and the index of the word after it."""
+    def draw(node: Tree, start: int, y: int) -> tuple[float, float, int]:
+        """Draw a node at height y; return its x, its height and the index of the word after it."""
         if node.word is not None:
             axes.text(start, 0, node.word, ha="right", va="top", rotation=32, color=INK,
                       rotation_mode="anchor")  # fmt: skip
             return float(start), 0.0, start + 1
         parts, end = [], start
         for child in node.children:
-            x, y, end = draw(child, end)
-            parts.append((x, y))
+            child_x, child_y, end = draw(child, end, y - 1)
+            parts.append((child_x, child_y))
         x = (parts[0][0] + parts[-1][0]) / 2
-        y = max(height for _, height in parts) + 1
         for child_x, child_y in parts:
             axes.plot([x, child_x], [y, child_y + 0.1], color=RULE, linewidth=1.1, zorder=1)
         label = {"PRT": "ADVP"}.get(node.label, node.label)
@@ -35,8 +34,14 @@ def draw_tree(axes: Axes, tree: Tree, gold: Tree | None = None) -> None:
             bbox=dict(facecolor="white", edgecolor=red if wrong else "white",
                       boxstyle="round,pad=0.18", linewidth=1.4),
         )  # fmt: skip
-        return x, y, end
+        return x, float(y), end
 
-    _, height, _ = draw(tree, 0)
+    height = _depth(tree)
+    draw(tree, 0, height)
     axes.set(xlim=(-0.9, len(tree.leaves()) - 0.4), ylim=(-0.25, height + 0.5))
     axes.axis("off")
+
+
+def _depth(tree: Tree) -> int:
+    """Count the phrases from the root to the deepest word."""
+    return 0 if tree.word is not None else 1 + max(map(_depth, tree.children))

@@ -144,7 +144,7 @@ def main() -> None:
             runs[name] = dict(architecture=architecture, word=word, seed=seed) | found
             first = found["scores"][0]
             write_record(chosen.output, heading | dict(runs=runs))
-            print(f"{name}: F1 {first['f1']:.1f}, malformed {first['malformed']:.1f} %", flush=True)
+            print(f"{name}: F1 {first['f1']:.1f}, malformed {first['malformed']:.1f}%", flush=True)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class TreeExplorer(Explorer):
             parse = from_brackets(pieces, gold.words())
             f1 = compare(gold, parse.tree).f1
             faults = ", ".join(parse.faults) or "a tree"
-            said.append(f"{title}: “{' '.join(gold.words())}”, {faults}, F1 {f1:.0f} %.")
+            said.append(f"{title}: “{' '.join(gold.words())}”, {faults}, F1 {f1:.0f}%.")
         self.alt = (
             "Outputs of a parser, turned into trees piece by piece: an opening bracket opens a "
             "phrase, XX or a tag takes the next word, a closing bracket closes the phrase. "

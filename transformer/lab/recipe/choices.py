@@ -77,14 +77,18 @@ CHOICES: dict[str, Choice] = {
     "base": Choice("the package's defaults", "open", {}),
     "pre-norm": Choice("norm before each sub-layer (pre-norm)", "open", dict(norm="pre")),
     "final-norm": Choice("post-norm, with a final norm per stack", "open", dict(final_norm=True)),
-    "eps-1e-5": Choice("layer norm with PyTorch's epsilon", "open", dict(layer_norm_eps=1e-5)),
+    "eps-1e-5": Choice(
+        "layer norm with PyTorch's epsilon, 1e-5", "open", dict(layer_norm_eps=1e-5)
+    ),
     "separate-init": Choice(
         "queries, keys and values drawn one by one", "open", dict(init="separate")
     ),
     "glorot-init": Choice("Glorot for the embeddings, too", "open", dict(init="glorot")),
     "no-bias": Choice("no biases in attention", "open", dict(attention_bias=False)),
     "halves": Choice(
-        "sinusoids in halves, as in the published code", "open", dict(positions="sinusoidal-t2t")
+        "the published code's sinusoids (halves, other exponent)",
+        "open",
+        dict(positions="sinusoidal-t2t"),
     ),
     "zeros-first": Choice(
         "zeros as the decoder's first input", "open", dict(first_input="zeros")
@@ -104,7 +108,7 @@ CHOICES: dict[str, Choice] = {
     "half-rate": Choice("half the learning rate", "open", _schedule(0.5, 1)),
     "double-rate": Choice("twice the learning rate", "open", _schedule(2, 1)),
     "later-schedule": Choice(
-        "twice the rate and twice the warm-up, as in the later code", "open", _schedule(2, 2)
+        "learning rate and warm-up doubled, as in the later code", "open", _schedule(2, 2)
     ),
     "clipped": Choice("gradients clipped at norm 1", "open", dict(clip_norm=1.0)),
     "rms-norm": Choice("RMS norm", "later", dict(norm_kind="rms")),
@@ -169,9 +173,9 @@ class Effect:
 
     @property
     def verdict(self) -> Literal["better", "worse", "no clear difference"]:
-        """Whether the paired 95 % interval of the gain in nats excludes zero.
+        """Whether the paired 95% interval of the gain in nats excludes zero.
 
-        A choice without any effect is called better or worse in 5 % of all studies.
+        A choice without any effect is called better or worse in 5% of all studies.
         """
         low, high = paired_interval(self.nats)
         return "better" if low > 0 else "worse" if high < 0 else "no clear difference"

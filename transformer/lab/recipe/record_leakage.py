@@ -42,7 +42,7 @@ def measure_memory(
 
     Returns:
         For each training set its size and its BLEU; and the BLEU that is lost from the first to
-        the last: lower end, value and upper end of the 95 % interval over sentences.
+        the last: lower end, value and upper end of the 95% interval over sentences.
     """
     pairs = memory.train
     test = np.random.default_rng(seed).choice(len(pairs), TEST_PAIRS, replace=False)

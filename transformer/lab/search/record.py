@@ -1,6 +1,6 @@
 """Translate a test set under many searches and write the record of chapter 16.
 
-    python -m transformer.lab.search.record     about twelve minutes on one core
+    python -m transformer.lab.search.record     about six minutes on one core
 
 The record belongs to the weights that ship with the package: make it again when they are replaced.
 """

@@ -45,7 +45,7 @@ def speed_table(unit: str, rows: Sequence[Row]) -> Table:
     """Make the table of one comparison with the first row; "MiB" counts memory, less is better."""
     first, memory = rows[0].name, unit == "MiB"
     what = "memory" if memory else "speed"
-    ratios = f"{what} of {first} / its {what}"
+    ratios = f"{what} of {first} / {what} of this row"
     header = ["", unit if memory else f"{unit} per second", ratios, "range"]
     cells = []
     for row in rows:

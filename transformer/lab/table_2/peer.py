@@ -118,9 +118,10 @@ def train(kind: str, preset: Preset) -> tuple[list[float], list[str]]:
 
 
 def compare(found: dict[str, list[str]], test: Split, metric: str = "BLEU") -> dict[str, float]:
-    """Return the mean over the seeds of our score minus theirs, with its 95 % interval.
+    """Return the mean over the seeds of our score minus theirs, with its 95% interval.
 
-    The two trainings of a seed are a pair. The test sentences are drawn, in groups that share one.
+    The two training runs of a seed are a pair. The test sentences are drawn in groups that
+    share one.
 
     Args:
         found: translations by the name of a run.
@@ -140,7 +141,7 @@ def compare(found: dict[str, list[str]], test: Split, metric: str = "BLEU") -> d
 
 
 def main() -> None:
-    """Record the trainings that are missing, then the comparison."""
+    """Record the training runs that are missing, then the comparison."""
     chosen = parser(__doc__, RECORD).parse_args()
     torch.set_num_threads(1)
     recording = Recording(

@@ -14,7 +14,7 @@ from transformer.lab.table_2.summary import Group, metric_of, test_set
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference between the mean scores of two groups, with its paired 95 % interval."""
+    """Difference between the mean scores of two groups, with its paired 95% interval."""
 
     mean: float
     low: float

@@ -100,7 +100,7 @@ def support(
 
     A pair supports it if its :func:`paired_interval` is above zero, and contradicts it if the
     interval is below zero. The level is 1 - 0.05 / (number of pairs): where no row differs from
-    another and gains are normally distributed, at most 5 % of all studies count any pair, with any
+    another and gains are normally distributed, at most 5% of all studies count any pair, with any
     number of seeds. A pair with a single seed never counts.
 
     Args:

@@ -82,7 +82,7 @@ def examine(bug: Bug, seed: int, steps: int) -> list[float]:
 def noticed(measured: np.ndarray) -> np.ndarray:
     """Apply the rule of each test; the last axis of ``measured`` has one number per test.
 
-    A test notices a bug if the loss is above 0.1, if fewer than 80 % of the targets are recited, if
+    A test notices a bug if the loss is above 0.1, if fewer than 80% of the targets are recited, if
     logits change by more than 0.01 where they must not, or by less than 0.01 where they must.
     """
     found = measured > 0.01

@@ -112,7 +112,7 @@ def _labels(picture: Drawing, x: Number, y: Number, width: Number) -> None:
             vector.x - 2, y + 112, vector.width + 4, 22, tag, "query", "ground", corner=3, bold=True
         )
         picture.arrow(vector.bottom, box.top)
-    picture.text((x + width / 2, y + 150), "noun, verb, name ...", "soft", 12)
+    picture.text((x + width / 2, y + 150), "determiner, noun, verb", "soft", 12)
 
 
 def _span(picture: Drawing, x: Number, y: Number, width: Number) -> None:

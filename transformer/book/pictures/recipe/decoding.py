@@ -97,7 +97,7 @@ def word_by_word() -> Picture:
                 pill = picture.box(found, at, 74, 20, token, "ground" if place else "blue",
                                    "ink" if place else "ground", edge="rule",
                                    bold=not place)  # fmt: skip
-                percent = f"{100 * share:.0f} %" if share >= 0.005 else "<1 %"
+                percent = f"{100 * share:.0f}%" if share >= 0.005 else "<1%"
                 picture.text((found + 82, at + 10), percent,
                              "soft" if place else "ink", 13, "start", not place)  # fmt: skip
                 if not picture.narrow:
@@ -209,14 +209,15 @@ def beam_as_tree() -> Picture:
                     area.x, area.y, area.width, area.height, name, fill,
                     "ink" if fill == "pale" else "ground", bold=not rank,
                 )  # fmt: skip
-                picture.text((x, area.bottom[1] + 9), f"{100 * math.exp(log):.1f} %",
+                picture.text((x, area.bottom[1] + 9), f"{100 * math.exp(log):.1f}%",
                              "soft" if rank else "ink", 12, bold=not rank)  # fmt: skip
 
     return Picture(
         f"A beam search with two beams as a tree. At step 3 “{text(rival[:3])}” is ahead of "
         f"“{text(winner[:3])}”, and greedy search would follow it. At step {ahead} "
-        f"“{text(winner[:ahead])}” is ahead, and it stays ahead to its end at step {len(kept)}. A "
-        f"third beginning, “{text(given_up)}”, is dropped at step {_FIRST + 1}.",
+        f"“{text(winner[:ahead])}” is ahead, and it stays ahead to its end at step {len(kept)}. "
+        f"The second beginning of step {_FIRST}, “{text(given_up)}”, is dropped at step "
+        f"{_FIRST + 1}.",
         draw,
         (688, 254),
         narrow=(376, 566),

@@ -142,14 +142,14 @@ def phrases_compared() -> Picture:
             picture.text((0, y + 12), said, colour, 13, "start", bold=True)
             width = starts[end] - starts[first] - gap
             picture.box(starts[first], y, width, 24, label, colour, "ground", corner=4)
-        text = f"F1 = 2 · {both.total()} / ({right.total()} + {guessed.total()}) = {score:.0f} %"
+        text = f"F1 = 2 · {both.total()} / ({right.total()} + {guessed.total()}) = {score:.0f}%"
         picture.text((picture.width / 2, 34 + 32 * len(rows) + 20), text, bold=True)
 
     return Picture(
         "The words “The two RBDs are especially highly conserved .” and below them seven bars, one "
         "per phrase. Green, in both trees: S, NP and VP. Blue, missed by the parser: ADJP over "
-        "“especially highly conserved” and ADVP over “especially highly”. Vermilion, wrong: ADJP "
-        "over “highly conserved” and ADVP over “especially”. F1 is 2 times 3 by 5 plus 5, 60 %.",
+        "“especially highly conserved” and ADVP over “especially highly”. Orange, wrong: ADJP "
+        "over “highly conserved” and ADVP over “especially”. F1 is 2 times 3 over 5 plus 5, 60%.",
         draw,
         (560, 296),
         narrow=(376, 296),
@@ -179,7 +179,7 @@ BEGINNINGS = (
     (
         ("(S (NP XX XX", "two words left", {"XX", "(", ")NP"}),
         ("(S (NP XX XX )NP (VP XX", "one word left", {"XX", "(", ")VP"}),
-        ("(S (NP XX XX XX XX", "a miscount: no word left", {")NP"}),
+        ("(S (NP XX XX XX XX", "all four words taken too early", {")NP"}),
     ),
 )
 
