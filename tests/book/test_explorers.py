@@ -90,7 +90,7 @@ def test_a_compass_computes_what_attention_does():
         output, weights = scaled_dot_product_attention(query, key, value, need_weights=True)
         assert np.allclose(compass.weights(degrees, length), weights[0], atol=1e-6)
         assert np.allclose(compass.output(degrees, length), output[0], atol=1e-4)
-    assert "6.2 °C, 21 % rain" in repr(compass)
+    assert "6.2 °C, 21% rain" in repr(compass)
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ class Report:
 def duration(seconds: float) -> str:
     """Write a number of seconds with its unit, such as "12 minutes" or "2.0 hours"."""
     if seconds < 90:
-        return f"{seconds:.0f} seconds"
+        return f"{seconds:.0f} second{'s' * (round(seconds) != 1)}"
     if seconds < 5400:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:,.1f} hours"

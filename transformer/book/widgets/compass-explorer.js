@@ -87,7 +87,7 @@ rose.addEventListener("click", aim);
 
 const measured = (numbers, exact) => numbers.map((number, c) => {
   const [name, digits] = data.columns[c];
-  return `${fixed(number, exact ? digits : 0)}\u00a0${name}`;
+  return fixed(number, exact ? digits : 0) + (name.startsWith("%") ? "" : "\u00a0") + name;
 });
 function bars({ scores, weights, output }) {
   const whole = stage.clientWidth, beside = whole > 600, side = 240;  // px of the rose beside the bars

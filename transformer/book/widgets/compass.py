@@ -83,7 +83,10 @@ class CompassExplorer(Explorer):
     def _mean(self) -> str:
         output = self.output(self.direction, self.length)
         pairs = zip(output, self.columns, strict=True)
-        return ", ".join(f"{number:.{digits}f} {unit}" for number, (unit, digits) in pairs)
+        return ", ".join(
+            f"{number:.{digits}f}{'' if unit.startswith('%') else ' '}{unit}"
+            for number, (unit, digits) in pairs
+        )
 
     def _describe(self) -> str:
         weights = self.weights(self.direction, self.length)

@@ -32,8 +32,9 @@ def load_digits(test_size: int = 597) -> tuple[Digits, Digits]:
     """Load the digits that scikit-learn ships, as a training and a test set.
 
     Args:
-        test_size: size of the test set, taken from the end of the file. The file is sorted by
-            writer, so most of the test digits are by people with no digit in the training set.
+        test_size: size of the test set, taken from the end of the file. The file appears to be
+            grouped by writer (its description does not say), so most of the test digits are
+            probably by people with no digit in the training set.
     """
     try:
         from sklearn import datasets

@@ -324,6 +324,7 @@ def load_task(name: str, part: Part = "test") -> Task:
 
     Args:
         part: which set is the test set. With "validation", it is a part of what the task with
-            "test" trains on or, for names, sentences that it does not use.
+            "test" trains on (of the rivers, the last half-year) or, for names, other sentences,
+            which resemble the training text more than those of the test do.
     """
     return _MAKERS[name](part)
