@@ -133,8 +133,8 @@ def test_lines_validations_and_checkpoints_are_logged(tmp_path, caplog):
 
 @pytest.mark.parametrize(
     "seconds, text",
-    [(0.4, "0 seconds"), (1.0, "1 second"), (89.0, "89 seconds"), (90.0, "2 minutes"), (5399.0, "90 minutes"),
-     (5400.0, "1.5 hours"), (3_610_000.0, "1,002.8 hours")],
+    [(0.4, "0 seconds"), (1.0, "1 second"), (89.0, "89 seconds"), (90.0, "2 minutes"),
+     (5399.0, "90 minutes"), (5400.0, "1.5 hours"), (3_610_000.0, "1,002.8 hours")],
 )  # fmt: skip
 def test_durations_have_their_unit(seconds, text):
     assert duration(seconds) == text

@@ -6,7 +6,8 @@ All networks have the same inputs, batches, warm-up and dropout, and about as ma
 is trained for the task's number of steps and for four times as many. Its learning rate is the one
 with the highest mean score of three seeds on the validation set; then ten seeds train with that
 rate and are tested. A network leads another if the 95% interval of the difference, paired by seed,
-excludes 0; of the comparisons of equal networks, one in twenty would find a lead. Ctrl-C stops the recording; the same command continues it.
+excludes 0; of the comparisons of equal networks, one in twenty would find a lead. Ctrl-C stops the
+recording; the same command continues it.
 """
 
 import time
