@@ -127,13 +127,16 @@ def test_the_validation_set_is_a_part_of_the_training_set(name, sizes):
 
 def test_the_three_sets_of_names_share_no_sentence():
     splits = load_corpus("tatoeba-en-de").splits
-    sets = [
-        {" ".join(each.words) for each in words.named_sentences(splits[name].source, count)}
+    train, chosen, tested = (
+        [each.words for each in words.named_sentences(splits[name].source, count)]
         for name, count in (("train", 6000), ("validation", 1000), ("challenge", 3000))
-    ]
-    assert [len(each) for each in sets] == [6000, 1000, 3000]
-    assert not sets[0] & sets[1] and not sets[1] & sets[2] and not sets[0] & sets[2]
-    assert [len(load_task("names", part).test_inputs) for part in PARTS] == [1000, 3000]
+    )
+    sets = [{" ".join(each) for each in part} for part in (train, chosen, tested)]
+    assert len(set.union(*sets)) == 6000 + 1000 + 3000
+    for part, texts in zip(PARTS, (chosen, tested), strict=True):
+        task = load_task("names", part)
+        assert task.test_inputs.count_nonzero(dim=1).tolist() == [*map(len, texts)]
+        assert task.inputs.count_nonzero(dim=1).tolist() == [*map(len, train)]
 
 
 def test_boosted_words_learn_which_words_are_marked():
