@@ -14,8 +14,9 @@ from transformer.recipes.record import read_record
 
 LAB = Path(lab.__file__).parent
 
-#: Records from before a clean commit was asked for. Take a name out when its record is made anew.
-DIRTY = {"table_2/runs/tatoeba-small-seed1.json"}
+#: Records from before a clean commit was asked for: of the first run of the shipped German model.
+#: Take the name out when that model is trained anew.
+DIRTY = {"table_2/runs/tatoeba-small-20000-steps-seed1.json"}
 
 
 def test_measurements_are_rounded_and_settings_are_kept(tmp_path):

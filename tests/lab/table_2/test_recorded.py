@@ -9,7 +9,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from transformer.data.corpora import load_corpus
 from transformer.data.corpora.catalogue import corpus_catalogue
 from transformer.lab.table_2.counts import SCORES, read_counts
-from transformer.lab.table_2.recorded import RUNS, recorded_runs
+from transformer.lab.table_2.recorded import RUNS, recorded_runs, with_first_run
 from transformer.lab.table_2.ship import record_name
 from transformer.recipes.record import read_translations
 
@@ -101,3 +101,12 @@ def test_scores_follow_from_the_stored_counts(name):
         ]
         assert len(table) == entry["pairs"]
         assert SCORES[metric](table.sum(axis=0)) == pytest.approx(entry["score"], abs=1e-6)
+
+
+def test_a_record_keeps_its_own_first_run():
+    runs = {"first": dict(steps=2)}
+    record = dict(preset=dict(init_from="runs/first/model"))
+    assert with_first_run(record, runs) == record | dict(first_run=dict(steps=2))
+    own = record | dict(first_run=dict(steps=1))
+    assert with_first_run(own, runs) == own
+    assert with_first_run(record, {}) == record

@@ -6,8 +6,8 @@ All networks have the same inputs, batches, warm-up and dropout, and about as ma
 is trained for the task's number of steps and for four times as many. Its learning rate is the one
 with the highest mean score of three seeds on the validation set; then ten seeds train with that
 rate and are tested. A network leads another if the 95% interval of the difference, paired by seed,
-excludes 0; of the comparisons of equal networks, one in twenty would find a lead. Ctrl-C stops the
-recording; the same command continues it.
+excludes 0; if two networks were equally good, one comparison in twenty would still find a lead.
+Ctrl-C stops the recording; the same command continues it.
 """
 
 import time
@@ -37,8 +37,8 @@ WARMUP = 0.1  #: Share of the steps in which the learning rate rises.
 #: Tasks on which the encoder is trained without positions, too.
 CONTROLLED = ("digits", "phrases")
 RIVALS = ("Transformer", "LSTM", "GRU + self-attention")
+FACTOR = 4  #: On the number of steps, in the long training.
 #: The learning rates that are tried, by the factor on the number of steps.
-FACTOR = 4
 RATES = {1: (2e-3, 5e-3, 1e-2, 2e-2, 4e-2), FACTOR: (1e-3, 2e-3, 5e-3, 1e-2, 2e-2)}
 
 #: The encoder of all four tasks; its vocabulary is that of the task.

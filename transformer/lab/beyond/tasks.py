@@ -1,8 +1,8 @@
 """Four tasks on real data, one per kind of answer: a label, a number, a label per token, a span.
 
 Every task has a training and a test set, a loss and scores, the same for all networks, and a table
-of features for gradient boosting. Settings are chosen on the same task with a validation set, which
-shares nothing with the test set, in the place of the test set.
+of features for gradient boosting. To choose settings, a validation set, which shares nothing with
+the test set, takes its place.
 """
 
 from collections import Counter
@@ -323,8 +323,8 @@ def load_task(name: str, part: Part = "test") -> Task:
     """Load a task by its name: "digits", "rivers", "names" or "phrases".
 
     Args:
-        part: which set is the test set. With "validation", it is a part of what the task with
-            "test" trains on (of the rivers, the last half-year) or, for names, other sentences,
-            which resemble the training text more than those of the test do.
+        part: which set is the test set. With "validation", it is held out from the data on which
+            the task with "test" trains (for rivers, the last half-year). For names, it has other
+            sentences; they resemble the training text more than those of the test do.
     """
     return _MAKERS[name](part)

@@ -24,8 +24,11 @@ def with_first_run(record: dict[str, Any], runs: Mapping[str, dict[str, Any]]) -
 
     Args:
         record: of the run.
-        runs: records by name. If the first run is not among them, nothing is added.
+        runs: records by name. If the first run is not among them, nothing is added; nor if the
+            record has its first run already, because that one was recorded anew since.
     """
+    if "first_run" in record:
+        return record
     start = record.get("preset", {}).get("init_from")
     name = start and Path(start).parent.name
     return record | dict(first_run=runs[name]) if name in runs else record
