@@ -242,6 +242,8 @@ HEIGHTS = """async () => {
     const root = document.querySelector(".explorer");
     const frame = () => new Promise(requestAnimationFrame);
     const height = () => Math.round(root.getBoundingClientRect().height);
+    await document.fonts.ready;
+    await frame();
     await frame();
     const inside = parseFloat(getComputedStyle(root).paddingBottom) + 1;
     const ends = Math.max(...[...root.children].map(part => part.getBoundingClientRect().bottom));
@@ -410,7 +412,9 @@ def test_depth_shows_the_record(opened, explorers):
 
 def test_dragging_along_the_curve_moves_the_offset_as_the_slider_does(opened):
     page = opened("positions")
-    box = page.locator(".explorer .curve").bounding_box()
+    curve = page.locator(".explorer .curve")
+    curve.wait_for()
+    box = curve.bounding_box()
     y = box["y"] + box["height"] / 2
     middle = box["x"] + 40 + (box["width"] - 50) / 2
     page.mouse.move(middle, y)

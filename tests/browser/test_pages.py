@@ -73,7 +73,8 @@ FAULTS = """async () => {
   };
 }"""
 # A page without its figures, in bytes: as it is, and as a server sends it; and its number of files.
-LARGEST, SENT, FILES = 1_000_000, 300_000, 40
+# The largest is the search, whose index of all words takes 0.6 million.
+LARGEST, SENT, FILES = 1_100_000, 300_000, 40
 FIGURES = re.compile(
     rb"<figure\b.*?</figure>|<svg\b.*?</svg>|<script type=.application/json.*?</script>", re.DOTALL
 )

@@ -60,7 +60,7 @@ def test_figures_are_pictures_and_not_what_a_script_has_drawn(pdf, text):
     assert "mean of its heads" not in text and "looks most at" not in text
     assert sum(len(page.images) for page in pdf.pages[:3]) >= 1
     # Figures are drawings whose text is text.
-    assert "Longer keys keep more entries apart" in text and "weight on the right one" in text
+    assert "Longer keys keep more entries apart" in text and "weight of the right key" in text
 
 
 def links(pdf):
