@@ -180,3 +180,9 @@ def test_what_cannot_be_loaded(tmp_path):
         load_treebank(archive(tmp_path / "twice.tar.gz", [("a/x.mrg", data), ("b/x.mrg", data)]))
     with pytest.raises(ValueError, match="UTF-8"):
         load_treebank(archive(tmp_path / "latin.tar.gz", [("x.mrg", b"(NN \xe9)")]))
+
+
+def test_depth_counts_the_phrases_above_the_deepest_word():
+    (tree,) = read_trees("(S (NP (DT the) (NN animal)) (VP (VB slept) (ADVP (RB well))))")
+    assert tree.depth() == 3 and tree.children[0].depth() == 1
+    assert tree.leaves()[0].depth() == 0

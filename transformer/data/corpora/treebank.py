@@ -71,6 +71,10 @@ class Tree:
         """Return the words, in the order of the sentence."""
         return [leaf.word for leaf in self.leaves() if leaf.word is not None]
 
+    def depth(self) -> int:
+        """Return the number of phrases from the root to the deepest word; 0 for a word."""
+        return 0 if self.word is not None else 1 + max(part.depth() for part in self.children)
+
     def phrases(self) -> list[tuple[str, int, int]]:
         """Return label, first word and end (one after the last word) of every phrase.
 

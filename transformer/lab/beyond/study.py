@@ -24,7 +24,7 @@ from torch import nn
 from transformer.lab.beyond.encoder_model import EncoderModel, answers, train_by_rows
 from transformer.lab.beyond.rivals import AttentiveGRU, LSTMModel, count
 from transformer.lab.beyond.tasks import D_MODEL, NAMES, PARTS, Task, load_task
-from transformer.lab.recording import Recording, parser
+from transformer.lab.recording import Recording, parser, rounded
 from transformer.model.config import TransformerConfig
 from transformer.model.positional import NoPositions
 from transformer.recipes.record import read_record
@@ -32,6 +32,7 @@ from transformer.recipes.record import read_record
 RECORD = Path(__file__).with_name("study.json")
 SEEDS, TRIED = tuple(range(10)), 3  #: The first seeds also try the learning rates.
 BATCH_SIZE, DROPOUT = 32, 0.1
+DIGITS = 4  #: Decimals of a score in the record.
 WARMUP = 0.1  #: Share of the steps in which the learning rate rises.
 
 #: Tasks on which the encoder is trained without positions, too.
@@ -85,7 +86,6 @@ def train(name: str, task: Task, seed: int, rate: float, factor: int = 1) -> nn.
 
 
 Runs = Sequence[Mapping[str, Any]]
-Scores = Float[np.ndarray, " seeds"]
 
 
 def scores_of(
@@ -95,7 +95,7 @@ def scores_of(
     factor: int = 1,
     part: str = "test",
     rate: float | None = None,
-) -> Scores:
+) -> Float[np.ndarray, " seeds"]:
     """Return the recorded scores of a method, by seed; one value for a method without seeds.
 
     Args:
@@ -136,7 +136,7 @@ def main() -> None:
     torch.set_num_threads(1)
     tasks = {(name, part): load_task(name, part) for name in NAMES for part in PARTS}
     recording = Recording(
-        parser(__doc__, RECORD).parse_args().output, "transformer.lab.beyond.study", digits=4,
+        parser(__doc__, RECORD).parse_args().output, "transformer.lab.beyond.study", digits=DIGITS,
         batch_size=BATCH_SIZE, dropout=DROPOUT, warmup=WARMUP,
         steps={name: tasks[name, "test"].steps for name in NAMES},
         sizes={
@@ -155,7 +155,8 @@ def main() -> None:
         name, method, factor, part, rate, seed = case
         task, begun = tasks[name, part], time.process_time()
         model = train(method, task, seed, rate, factor)
-        scores = task.score(answers(model, task.test_inputs), task.test_answers)
+        # Rates are chosen from these numbers, so they are as in the file, also when it is resumed.
+        scores = rounded(task.score(answers(model, task.test_inputs), task.test_answers), DIGITS)
         run = dict(zip(names, case, strict=True))
         spent = dict(parameters=count(model), seconds=time.process_time() - begun)
         runs.append(run | dict(scores=scores) | spent)

@@ -36,12 +36,7 @@ def draw_tree(axes: Axes, tree: Tree, gold: Tree | None = None) -> None:
         )  # fmt: skip
         return x, float(y), end
 
-    height = _depth(tree)
+    height = tree.depth()
     draw(tree, 0, height)
     axes.set(xlim=(-0.9, len(tree.leaves()) - 0.4), ylim=(-0.25, height + 0.5))
     axes.axis("off")
-
-
-def _depth(tree: Tree) -> int:
-    """Count the phrases from the root to the deepest word."""
-    return 0 if tree.word is not None else 1 + max(map(_depth, tree.children))

@@ -90,7 +90,7 @@ def _chips(picture: Drawing, left: Number, y: Number, wide: Number, pieces: list
 
 def _branches(picture: Drawing, tree: Tree, centres: list[float], top: Number) -> None:
     """Draw a tree whose words are at given places, with a level per phrase above them."""
-    step, floor = 38, top + 38 * _depth(tree)
+    step, floor = 38, top + 38 * tree.depth()
 
     def draw(node: Tree, level: int, start: int) -> tuple[float, Number, int]:
         if node.word is not None:
@@ -108,10 +108,6 @@ def _branches(picture: Drawing, tree: Tree, centres: list[float], top: Number) -
         return middle, y - 13, end
 
     draw(tree, 0, 0)
-
-
-def _depth(tree: Tree) -> int:
-    return 0 if tree.word is not None else 1 + max(_depth(child) for child in tree.children)
 
 
 def phrases_compared() -> Picture:
