@@ -30,9 +30,9 @@ def test_one_line_comes_out_for_one_that_goes_in(trained):
     assert run("translate", "-m", trained[0], input="").stdout == ""
 
 
-@pytest.mark.parametrize("name, content", [("empty.en", b""), ("empty.en.gz", gzip.compress(b""))])
-def test_an_empty_file_gives_no_lines(trained, tmp_path, name, content):
-    (tmp_path / name).write_bytes(content)
+@pytest.mark.parametrize("name", ["empty.en", "empty.en.gz"])
+def test_an_empty_file_gives_no_lines(trained, tmp_path, name):
+    (tmp_path / name).write_bytes(gzip.compress(b"") if name.endswith(".gz") else b"")
     assert run("translate", "-m", trained[0], "-i", tmp_path / name).stdout == ""
 
 
