@@ -25,6 +25,7 @@ from transformer.recipes.record import (
     describe_environment,
     read_record,
     read_translations,
+    recorded_preset,
     write_record,
     write_translations,
 )
@@ -174,4 +175,4 @@ def same_recipe(record: dict[str, Any], preset: Preset) -> bool:
         )
 
     kind = record.get("architecture", architecture(preset.model))
-    return kind == architecture(preset.model) and agrees(record.get("preset", {}), preset)
+    return kind == architecture(preset.model) and agrees(recorded_preset(record), preset)

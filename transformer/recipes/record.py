@@ -18,14 +18,18 @@ from transformer.model.files import read_json, write_atomically, write_json
 LIBRARIES = ("torch", "numpy", "accelerate", "tokenizers", "sacrebleu", "safetensors")
 
 
-def describe_environment() -> dict[str, Any]:
-    """Name the code, the hardware and the libraries of this process."""
+def describe_environment(processes: int = 1) -> dict[str, Any]:
+    """Name the code, the hardware and the libraries of this process.
+
+    Args:
+        processes: how many train together, each on a device of its own.
+    """
     cuda = torch.cuda.is_available()
     return dict(
         code=_code_version(),
         hardware=dict(
             device=torch.cuda.get_device_name() if cuda else "cpu",
-            devices=torch.cuda.device_count() if cuda else 1,
+            devices=processes,
             cpu=_cpu_name(),
             cores=os.cpu_count(),
             threads=torch.get_num_threads(),
@@ -51,6 +55,19 @@ def read_record(path: Path | str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise ValueError(f"{path} is not a recorded run: it holds a {type(record).__name__}")
     return record
+
+
+def recorded_preset(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the recipe of a recorded run, as one process would take it.
+
+    Its "accumulate" counts the batches that all processes take in a step.
+    """
+    preset = record.get("preset", {})
+    processes = record.get("environment", {}).get("hardware", {}).get("devices", 1)
+    if processes == 1:
+        return preset
+    training = preset["training"]
+    return preset | dict(training=training | dict(accumulate=training["accumulate"] * processes))
 
 
 def write_translations(path: Path | str, translations: dict[str, list[str]]) -> Path:

@@ -219,7 +219,7 @@ class TranslationRun:
             target_tokens=trainer.tokens,
             minutes=round(trainer.seconds / 60, 2),
             averaged=[path.stem for path in paths],
-            environment=describe_environment(),
+            environment=describe_environment(trainer.accelerator.num_processes),
             metrics=metrics,
             samples=self._samples(translations),
             curve=read_curve(self.folder / CURVE),

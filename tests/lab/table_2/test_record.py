@@ -37,6 +37,13 @@ def test_a_field_that_an_old_record_lacks_had_its_default():
     assert not same_recipe(dict(preset=other.to_dict(), architecture="recurrent"), smoke)
 
 
+def test_two_processes_take_a_step_in_half_as_many_batches():
+    preset = PRESETS["multi30k-tiny"]
+    record = dict(preset=preset.with_changes(accumulate=1).to_dict())
+    assert not same_recipe(record, preset)
+    assert same_recipe(record | dict(environment=dict(hardware=dict(devices=2))), preset)
+
+
 def test_the_records_of_the_package_are_of_their_presets():
     for path in RUNS.glob("*.json"):
         name, _, seed = path.stem.rpartition("-seed")

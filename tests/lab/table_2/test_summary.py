@@ -7,9 +7,11 @@ from transformer.inference.significance import sentence_counts
 from transformer.lab.table_2.counts import write_counts
 from transformer.lab.table_2.published import METRICS
 from transformer.lab.table_2.summary import (
+    Group,
     Spread,
     fitting_published,
     group_runs,
+    hardware_of,
     learning_curve,
     metric_of,
     metric_title,
@@ -72,6 +74,15 @@ def test_runs_that_differ_in_the_seed_alone_are_one_group():
 def test_runs_that_differ_in_more_are_two_groups(change):
     runs = {"one": make_record(1), "two": make_record(2, **change)}
     assert [list(found.runs) for found in group_runs(runs)] == [["one"], ["two"]]
+
+
+def test_the_batches_of_all_processes_count_for_the_budget():
+    shared = make_record(2, accumulate=1)
+    shared["environment"] = dict(hardware=dict(device="cpu", cpu="A", threads=3, devices=2))
+    assert hardware_of(shared) == "A, 6 threads"
+    (both,) = group_runs({"one": make_record(1), "two": shared})
+    assert both.budget == (8, 8) and len(both.runs) == 2
+    assert Group("two", {"two": shared}).budget == (8, 8)
 
 
 def test_two_budgets_of_one_preset_are_told_apart_by_name():

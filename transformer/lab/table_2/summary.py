@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transformer.lab.table_2.published import METRICS, PublishedScore, published_scores
+from transformer.recipes.record import recorded_preset
 
 Record = dict[str, Any]
 
@@ -108,7 +109,7 @@ class Group:
     @property
     def budget(self) -> tuple[int, int]:
         """Optimizer steps, and tokens of the largest step."""
-        training = self.first["preset"]["training"]
+        training = recorded_preset(self.first)["training"]
         return total_steps(self.first), training["batch_tokens"] * training["accumulate"]
 
     def scores(self) -> dict[tuple[str, str], Spread]:
@@ -136,7 +137,7 @@ def group_runs(runs: Mapping[str, Record]) -> list[Group]:
         for group in groups:
             first = next(iter(group.values()))
             same_text = first["corpus"]["sha256"] == record["corpus"]["sha256"]
-            if same_text and _agree(first["preset"], record["preset"]):
+            if same_text and _agree(recorded_preset(first), recorded_preset(record)):
                 group[name] = record
                 break
         else:
@@ -178,10 +179,10 @@ def hardware_of(record: Record) -> str:
     Paper: section 5.2
     """
     hardware = record["environment"]["hardware"]
-    if hardware["device"] == "cpu":
-        threads = hardware["threads"]
-        return f"{hardware['cpu']}, {threads} thread{'s' * (threads > 1)}"
     count = hardware["devices"]
+    if hardware["device"] == "cpu":
+        threads = count * hardware["threads"]
+        return f"{hardware['cpu']}, {threads} thread{'s' * (threads > 1)}"
     return hardware["device"] if count == 1 else f"{count} × {hardware['device']}"
 
 
