@@ -40,11 +40,12 @@ def fails(*arguments, saying, input=None):
     return result
 
 
-def command(*arguments, **options):
-    """The command as a process of its own."""
+def command(*arguments, launch=(), **options):
+    """The command as a process of its own, or several that ``python LAUNCH`` starts."""
+    cpu = {"OMP_NUM_THREADS": "1"} | ({"ACCELERATE_USE_CPU": "true"} if launch else {})
     return subprocess.Popen(
-        [sys.executable, "-m", "transformer.cli", *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        [sys.executable, *launch, "-m", "transformer.cli", *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | cpu,
         **dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) | options,
     )
 
