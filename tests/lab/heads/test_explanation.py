@@ -9,31 +9,8 @@ from transformer.lab.heads.explanation import (
     mean_agreement,
     removal_effects,
 )
-from transformer.lab.table_3.rank_correlation import (
-    spearman,
-    spearman_chance,
-    spearman_interval,
-)
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
-
-
-def test_spearman_by_hand():
-    # Ranks 1..5 against 2, 1, 4, 3, 5: 1 - 6 * (1 + 1 + 1 + 1) / (5 * 24)
-    assert spearman([10, 20, 30, 40, 50], [2.0, 1.0, 4.0, 3.0, 99.0]) == pytest.approx(0.8)
-    assert spearman([3, 1, 3, 7], [2.5, 1, 2.5, 4]) == pytest.approx(1)  # ties share their rank
-    assert np.isnan(spearman([1, 1, 1], [1, 2, 3]))
-
-
-def test_chance_and_interval():
-    x = np.arange(30)
-    noise = np.random.default_rng(0).normal(size=30)
-    assert spearman_chance(x, -x, 500) == pytest.approx(1 / 501)  # in either direction
-    assert spearman_chance(x, noise, 500) > 0.05
-    # With four values, 2 of 24 orders are as strong as a perfect one.
-    assert spearman_chance([1, 2, 3, 4], [1, 2, 3, 4], 4000) == pytest.approx(2 / 24, abs=0.02)
-    low, high = spearman_interval(x, x + 10 * noise, 500)
-    assert low < spearman(x, x + 10 * noise) < high and 0.05 < high - low < 1
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """One option per choice, compared with base by seeds; the record is that of the recipes here."""
 
 import math
+from dataclasses import fields
 
 import pytest
 import torch
@@ -12,13 +13,22 @@ from transformer.lab.recipe.choices import (
     RETESTED,
     SEEDS,
     Effect,
-    changed_fields,
     choice_preset,
     effects,
     recorded_effects,
 )
 from transformer.model.transformer import Transformer
 from transformer.recipes.record import read_record
+
+
+def changed_fields(name):
+    mine, base = choice_preset(name), choice_preset("base")
+    return {
+        field.name: getattr(part, field.name)
+        for part, other in ((mine.model, base.model), (mine.training, base.training))
+        for field in fields(part)
+        if getattr(part, field.name) != getattr(other, field.name)
+    }
 
 
 def test_a_choice_changes_what_it_says_and_nothing_else():

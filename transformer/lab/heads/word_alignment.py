@@ -131,13 +131,6 @@ def aligned_both_ways(
     return found
 
 
-def diagonal_links(source: int, target: int) -> WordLinks:
-    """Link each of ``target`` words to the source word at the same relative position."""
-    if not source:
-        return frozenset()
-    return frozenset((int((j + 0.5) * source / target), j) for j in range(target))
-
-
 def alignment_error_rate(found: Sequence[WordLinks], right: Sequence[AlignedPair]) -> float:
     """Return the alignment error rate: 0 for perfect alignments, 1 for no link in common.
 

@@ -8,7 +8,7 @@ Paper: sections 3 and 5, where they are silent
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -139,17 +139,6 @@ RECORD = Path(__file__).parent / "choices-small.json"
 def choice_preset(name: str, base: Preset = SCALE.base) -> Preset:
     """Return the preset of a choice, one of :data:`CHOICES`, on top of a base preset."""
     return CHOICES[name].preset(base)
-
-
-def changed_fields(name: str, base: Preset = SCALE.base) -> dict[str, Any]:
-    """Return the fields that a choice changes, with their values."""
-    mine = choice_preset(name, base)
-    return {
-        field.name: getattr(part, field.name)
-        for part, other in ((mine.model, base.model), (mine.training, base.training))
-        for field in fields(part)
-        if getattr(part, field.name) != getattr(other, field.name)
-    }
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
-"""Spearman's rank correlation, its interval, and the chance of a correlation as strong."""
+"""Spearman's rank correlation and its interval."""
 
 from collections.abc import Sequence
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -29,21 +28,6 @@ def spearman_interval(
     low, high = (1 - level) / 2, (1 + level) / 2
     low, high = np.nanquantile(_correlation(x[draws], y[draws]), [low, high])
     return float(low), float(high)
-
-
-def spearman_chance(x: Numbers, y: Numbers, samples: int = 2000, seed: int = 0) -> float:
-    """Return the p-value: how often a random order correlates as strongly in either direction.
-
-    Up to seven numbers, all orders are tried; of more, so many ``samples`` are drawn.
-    """
-    strength = abs(spearman(x, y)) - 1e-12
-    if len(x) <= 7:
-        every = np.array(list(permutations(np.asarray(x))))
-        return float((np.abs(_correlation(every, np.asarray(y))) >= strength).mean())
-    random = np.random.default_rng(seed)
-    orders = np.stack([random.permutation(np.asarray(x)) for _ in range(samples)])
-    found = np.abs(_correlation(orders, np.asarray(y)))
-    return (1 + int((found >= strength).sum())) / (samples + 1)
 
 
 def _correlation(x: np.ndarray, y: np.ndarray) -> Any:
