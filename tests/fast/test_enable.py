@@ -41,7 +41,7 @@ def gradients(model, source, target) -> list[torch.Tensor]:
     return [loss.detach(), *(p.grad.clone() for p in model.parameters())]
 
 
-def test_parameters_optimisers_and_random_numbers_stay_the_same():
+def test_parameters_optimizers_and_random_numbers_stay_the_same():
     model = make_model()
     classes = [type(module) for module in model.modules()]
     parameters = list(model.parameters())

@@ -79,12 +79,12 @@ def test_the_later_model_learns_saves_and_loads(tmp_path):
     model = Transformer(make_config(**LATER, dropout=0.0))
     source = torch.randint(3, 19, (8, 6))
     target = torch.cat([torch.ones(8, 1, dtype=torch.int64), source], 1)
-    optimiser = torch.optim.Adam(model.parameters(), 3e-3)
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
     for _ in range(60):
         loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), source.flatten())
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     assert loss < 0.5  # guessing costs log(19) = 2.9
     kinds = {type(module) for module in model.modules()}
     assert torch.nn.RMSNorm in kinds and torch.nn.LayerNorm not in kinds

@@ -1,6 +1,6 @@
 """The same model, faster on a CPU: :func:`enable` swaps classes in a model that is already built.
 
-Parameters, ``state_dict``, references of an optimiser and the state of the random number
+Parameters, ``state_dict``, references of an optimizer and the state of the random number
 generators stay as they are. Results differ by rounding only, with one exception: dropout draws
 other numbers from the same generator.
 """

@@ -28,7 +28,7 @@ class Callback:
         """Run when ``fit`` starts, after the state is loaded and before any file is written."""
 
     def on_step(self, trainer: "Trainer") -> None:
-        """Run after each optimiser step; ``trainer.step`` already includes it."""
+        """Run after each optimizer step; ``trainer.step`` already includes it."""
 
     def on_log(self, trainer: "Trainer", numbers: dict[str, float]) -> None:
         """Run after each line of the curve.

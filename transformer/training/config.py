@@ -40,7 +40,7 @@ class TrainingConfig:
     Args:
         seed: of dropout and of the order of the batches, 0 to 2**32 - 1; recipes also draw the
             initial weights with it.
-        max_steps: optimiser steps.
+        max_steps: optimizer steps.
         batch_tokens: largest number of token positions per batch and side, padding included.
         accumulate: batches whose gradients are summed before a step.
         max_length: longer pairs are left out of training; None keeps all that fit a batch.

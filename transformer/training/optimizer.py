@@ -1,4 +1,4 @@
-"""The optimiser and its learning rate: Adam with Eq. (3), or the user's own.
+"""The optimizer and its learning rate: Adam with Eq. (3), or the user's own.
 
 Paper: section 5.3
 """
@@ -15,12 +15,12 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from transformer.training.config import TrainingConfig
 from transformer.training.schedule import learning_rate
 
-#: Creates an optimiser for the parameters that it is given.
+#: Creates an optimizer for the parameters that it is given.
 MakeOptimizer = Callable[[Iterator[nn.Parameter]], Optimizer]
 #: A function from the step, counted from 1, to its learning rate; or a PyTorch scheduler.
 Schedule = Callable[[int], float] | LRScheduler
 
-# The fields of a configuration that only the paper's optimiser and schedule read.
+# The fields of a configuration that only the paper's optimizer and schedule read.
 _ADAM = ("beta1", "beta2", "adam_eps")
 _EQUATION_3 = ("warmup_steps", "learning_rate_factor")
 
@@ -30,10 +30,10 @@ _PLAIN = (bool, int, float, str, type(None))
 def build_optimizer(
     given: Optimizer | MakeOptimizer | None, config: TrainingConfig, parameters: list[nn.Parameter]
 ) -> Optimizer:
-    """Return Adam with the settings of a recipe, or the optimiser that the user passed.
+    """Return Adam with the settings of a recipe, or the optimizer that the user passed.
 
     Args:
-        given: None for Adam; an optimiser over all or some of ``parameters``; or a function that
+        given: None for Adam; an optimizer over all or some of ``parameters``; or a function that
             creates one.
         config: the recipe.
         parameters: those of the model in training.
@@ -79,7 +79,7 @@ class LearningRate:
     """Set the learning rate of each step.
 
     Args:
-        schedule: None for Eq. (3), or for the learning rates of the user's own optimiser; a
+        schedule: None for Eq. (3), or for the learning rates of the user's own optimizer; a
             function of the step; or a PyTorch scheduler for ``optimizer``.
         own: whether ``optimizer`` is the user's own.
         config: the recipe.
@@ -88,7 +88,7 @@ class LearningRate:
 
     Raises:
         TypeError: if ``schedule`` is of another type.
-        ValueError: if a scheduler belongs to another optimiser or needs a score, or the recipe sets
+        ValueError: if a scheduler belongs to another optimizer or needs a score, or the recipe sets
             something that only Eq. (3) reads.
 
     Paper: section 5.3, Eq. (3)
@@ -146,7 +146,7 @@ class LearningRate:
         return float(self.optimizer.param_groups[0]["lr"])
 
     def end(self) -> None:
-        """Advance a PyTorch scheduler after an optimiser step."""
+        """Advance a PyTorch scheduler after an optimizer step."""
         if self.scheduler is not None:
             self.scheduler.step()
 
@@ -179,7 +179,7 @@ class LearningRate:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a setting of an optimiser to a type that can be saved in a state."""
+    """Convert a setting of an optimizer to a type that can be saved in a state."""
     if isinstance(value, torch.Tensor):
         return value.tolist()
     if isinstance(value, (list, tuple)):

@@ -8,7 +8,7 @@ def learning_rate(step: int, d_model: int, warmup_steps: int = 4000, factor: flo
     """Return factor * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5).
 
     Args:
-        step: number of the optimiser step, counted from 1.
+        step: number of the optimizer step, counted from 1.
         d_model: size of the model's vectors; larger models get smaller learning rates.
         warmup_steps: the step with the highest learning rate.
         factor: 1 in the paper.

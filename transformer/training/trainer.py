@@ -73,7 +73,7 @@ class Trainer:
             have been.
         config: the recipe.
         folder: the run folder, where everything is written.
-        optimizer: None for Adam with the settings of ``config``; a PyTorch optimiser over the
+        optimizer: None for Adam with the settings of ``config``; a PyTorch optimizer over the
             parameters of ``model``; or a function from parameters to one, which sharded weights
             need.
         schedule: None for Eq. (3), or for the learning rates of your own ``optimizer``; a function
@@ -93,7 +93,7 @@ class Trainer:
     Raises:
         TypeError: if an argument has the wrong type.
         ValueError: if model, pairs, tokenizer and recipe do not fit together, the recipe sets
-            what your own optimiser or schedule ignores, or "fp16" is requested on a CPU or for
+            what your own optimizer or schedule ignores, or "fp16" is requested on a CPU or for
             sharded weights.
         ModuleNotFoundError: if a tracker is not installed.
 
@@ -265,7 +265,7 @@ class Trainer:
         return self.stopping or self.step >= config.max_steps
 
     def _train_step(self, group: list[Batch], count: int) -> torch.Tensor:
-        """Take one optimiser step.
+        """Take one optimizer step.
 
         Args:
             group: this process's batches of the step.

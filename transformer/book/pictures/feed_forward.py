@@ -77,10 +77,10 @@ def one_network() -> Picture:
         picture.text((second + wide / 2, top + height + 16), "the same for all", "soft", 12)
 
     return Picture(
-        "Seven tokens of the sentence, one per row. Each row has a strip for its vector, which "
-        "goes through the matrix W1, a wider strip of hidden units, mostly zero, the matrix W2, "
-        "and a strip for the output. Both matrices are tall boxes through which all rows pass. No "
-        "line leads from one row to another.",
+        "The first seven tokens of the running sentence, one per row. Each row has a strip for its "
+        "vector, which goes through the matrix W1, a wider strip of hidden units, mostly zero, the "
+        "matrix W2, and a strip for the output. Both matrices are tall boxes through which all "
+        "rows pass. No line leads from one row to another.",
         draw,
         (620, 306),
         narrow=(372, 306),

@@ -46,7 +46,7 @@ class MemoryExplorer(Explorer):
         )
         self.alt = (
             f"Memory of {layers} encoder layers while they train on one sequence: parameters with "
-            f"gradients and optimiser state, activations, and attention weights. {said}."
+            f"gradients and optimizer state, activations, and attention weights. {said}."
         )
 
     def pieces(

@@ -102,7 +102,7 @@ def train_by_rows(
     Args:
         seed: of the order and of dropout. Seed the weights before the model is made.
 
-    Paper: section 5.3 (the optimiser; the schedule is another)
+    Paper: section 5.3 (the optimizer; the schedule is another)
     """
     generator = torch.Generator().manual_seed(seed)
     waiting = torch.empty(0, dtype=torch.long)

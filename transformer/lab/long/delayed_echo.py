@@ -51,7 +51,7 @@ def train_echo(
     rate: float = 5e-3,
     seed: int = 0,
 ) -> None:
-    """Train on fresh streams, one optimiser step per segment, with a memory between segments.
+    """Train on fresh streams, one optimizer step per segment, with a memory between segments.
 
     Args:
         segments: length of a stream in segments; the next stream starts without memory.
