@@ -11,7 +11,6 @@ from torch import Tensor
 
 from transformer import (
     SearchOptions,
-    Tokenizer,
     Trainer,
     TrainingConfig,
     Transformer,
@@ -20,8 +19,6 @@ from transformer import (
     beam_search,
     greedy_search,
     load_corpus,
-    load_pretrained,
-    save_pretrained,
 )
 from transformer.data.batching import TokenBatches
 from transformer.data.parallel import Corpus
@@ -65,8 +62,6 @@ def making_a_model() -> Transformer:
 
 
 def saving(model: Transformer, translator: Translator, folder: Path) -> None:
-    assert_type(load_pretrained("folder"), tuple[Transformer, Tokenizer])
-    assert_type(save_pretrained(model, Tokenizer.load("tokenizer.json"), folder), Path)
     assert_type(translator.save_pretrained(folder, half=True), Path)
     assert_type(translator.push_to_hub("owner/name", private=True), str)
     assert_type(load_corpus("tatoeba-en-de"), Corpus)

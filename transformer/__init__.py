@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from transformer.inference.translator import Translator
     from transformer.model.config import TransformerConfig
     from transformer.model.transformer import Transformer
-    from transformer.training.checkpoint import load_pretrained, save_pretrained
     from transformer.training.config import TrainingConfig
     from transformer.training.trainer import Trainer
 
@@ -71,8 +70,6 @@ _HOMES = {
     "beam_search": "transformer.inference.decoding",
     "greedy_search": "transformer.inference.decoding",
     "load_corpus": "transformer.data.corpora",
-    "load_pretrained": "transformer.training.checkpoint",
-    "save_pretrained": "transformer.training.checkpoint",
 }
 
 __all__ = [
@@ -87,8 +84,6 @@ __all__ = [
     "beam_search",
     "greedy_search",
     "load_corpus",
-    "load_pretrained",
-    "save_pretrained",
 ]
 
 

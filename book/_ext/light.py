@@ -56,7 +56,7 @@ def used_rules(style: str, names: set[str]) -> str:
     for head, block in rules(style):
         plain = re.sub(r"/\*.*?\*/", "", head, flags=re.DOTALL).strip()
         if not block:
-            kept.append(plain)
+            kept += [plain] * plain.endswith(";")  # a statement; else a rule without declarations
         elif plain.startswith(("@media", "@supports", "@layer")):
             inner = used_rules(block, names)
             if inner:

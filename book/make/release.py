@@ -59,6 +59,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 def build(source: Path, output: Path) -> list[Path]:
     """Build the source distribution and, from it, the wheel; return both."""
+    output = output.resolve()
     for old in output.glob("transformer_book-*"):
         old.unlink()
     run(sys.executable, "-m", "build", "--outdir", output, source, cwd=output)

@@ -53,7 +53,7 @@ def test_arrows_end_at_boxes_and_no_two_boxes_overlap():
     for i, (left, top, right, bottom) in enumerate(boxes):
         for other in boxes[i + 1 :]:
             assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
-        for points, _ in _lines():
+        for points in _lines():
             assert not any(left < x < right and top < y < bottom for x, y in points)
-        ends = [points[-1] for points, arrow in _lines() if arrow]
+        ends = [points[-1] for points in _lines()]
         assert any(left <= x <= right and top <= y <= bottom for x, y in ends)

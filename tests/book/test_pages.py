@@ -92,6 +92,11 @@ def test_rules_for_classes_that_no_page_has_are_removed():
     )
 
 
+def test_a_rule_without_declarations_does_not_change_the_next():
+    kept = used_rules("@import url(x);.a{}.b{x:1}", {"a", "b"})
+    assert "".join(kept.split()) == "@importurl(x);.b{x:1}"
+
+
 def test_one_sheet_takes_the_place_of_those_that_all_pages_load(tmp_path):
     (tmp_path / "styles").mkdir()
     (tmp_path / "styles" / "a.css").write_text(

@@ -121,6 +121,13 @@ class TestExport:
         fails("export", trained[0], tmp_path, "--to", "marian", saying="exists; choose another")
         assert (tmp_path / "mine").exists()
 
+    def test_the_current_folder_may_be_exported_to(self, trained, tmp_path, monkeypatch):
+        model = trained[0].absolute()
+        monkeypatch.chdir(tmp_path)
+        run("export", model, ".", "--to", "marian")
+        assert from_marian(tmp_path).model.config.d_model == 16
+        assert not list(tmp_path.glob(".*"))
+
     def test_a_missing_extra_is_named(self, trained, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "ctranslate2", None)
         saying = re.escape("pip install 'transformer-book[export]'")

@@ -114,6 +114,10 @@ def test_arguments_out_of_range():
         TokenBatches(pairs, 100).epoch(-1)
 
 
+def test_an_empty_pair_is_left_for_the_trainer_to_name():
+    assert len(TokenBatches(pairs_of_lengths([(0, 0), (3, 2)]), 100)) == 1
+
+
 def test_batch_by_hand():
     pairs = EncodedPairs(
         Sentences(np.array([7, 2, 8, 9, 2, 2], np.int32), np.array([0, 2, 5, 6])),

@@ -48,6 +48,24 @@ def test_batch_equals_one_by_one(tokenizer, texts):
     assert tokenizer.decode_batch(batch) == texts
 
 
+def test_a_batch_may_be_a_generator_but_not_a_string(tokenizer):
+    assert tokenizer.encode_batch(word for word in ["ab", "c"]) == tokenizer.encode_batch(
+        ["ab", "c"]
+    )
+    with pytest.raises(TypeError, match="iterable of sentences, got one string"):
+        tokenizer.encode_batch("ab")
+
+
+def test_ids_outside_the_vocabulary_are_left_out(tokenizer):
+    ids = tokenizer.encode("ab")
+    assert tokenizer.decode([-1, *ids, tokenizer.vocab_size, 2**40]) == "ab"
+
+
+def test_what_was_saved_alone_is_loaded(tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    assert Tokenizer.from_pretrained(tmp_path).encode("ab c") == tokenizer.encode("ab c")
+
+
 def test_invalid_input(tokenizer, tmp_path):
     with pytest.raises(ValueError, match="valid Unicode"):
         tokenizer.encode("a\ud800")

@@ -19,7 +19,6 @@ from transformer.model import pretrained
 from transformer.model.files import MANIFEST, read_weight_file, require_unchanged, write_manifest
 from transformer.model.pretrained import SHIPPED_FOLDER
 from transformer.model.transformer import Transformer
-from transformer.training.checkpoint import load_pretrained, save_pretrained
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 SHIPPED = SHIPPED_FOLDER / "tatoeba-en-de"
@@ -35,7 +34,7 @@ def tokenizer():
 @pytest.fixture(scope="module")
 def saved(small_transformer, tokenizer, tmp_path_factory):
     model = small_transformer(tokenizer.vocab_size, max_length=80)
-    return save_pretrained(model, tokenizer, tmp_path_factory.mktemp("saved") / "model")
+    return Translator(model, tokenizer).save_pretrained(tmp_path_factory.mktemp("saved") / "model")
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ def content(translator):
 
 def refused(folder):
     """A ValueError of one line from every loader; return its text."""
-    for load in (Translator.from_pretrained, load_pretrained, Transformer.from_pretrained):
+    for load in (Translator.from_pretrained, Transformer.from_pretrained):
         with pytest.raises(ValueError) as caught:
             load(folder)
         assert "\n" not in str(caught.value) and len(str(caught.value)) < 800
@@ -184,7 +183,7 @@ def test_a_flipped_bit_is_noticed_or_changes_nothing(saved, folder, name):
 @pytest.mark.parametrize("after", range(5))
 def test_saving_that_is_stopped_between_two_files(saved, folder, tokenizer, monkeypatch, after):
     """Afterwards the folder holds the old model, the new one, or is refused: never a mixture."""
-    model, _ = load_pretrained(folder)
+    model = Transformer.from_pretrained(folder)
     for weight in model.parameters():
         weight.data.add_(1)
     other = Tokenizer.train(["quite another text of words and words"] * 2, tokenizer.vocab_size)
@@ -197,7 +196,7 @@ def test_saving_that_is_stopped_between_two_files(saved, folder, tokenizer, monk
 
     monkeypatch.setattr(os, "replace", stop)
     with suppress(KeyboardInterrupt):
-        save_pretrained(model, other, folder)
+        Translator(model, other).save_pretrained(folder)
     found = None
     with suppress(ValueError):
         found = content(Translator.from_pretrained(folder))

@@ -64,6 +64,7 @@ def test_the_example_runs_and_can_get_another_address(capsys):
 def test_only_the_translator_of_the_example_gets_the_address():
     text = 'AutoTokenizer.from_pretrained("other")\nTranslator.from_pretrained("here")'
     assert with_address(text, "owner/mine") == text.replace("here", "owner/mine")
+    assert with_address(text, r"owner\mine") == text.replace("here", r"owner\mine")
 
 
 def test_a_fine_tuned_model_names_its_origin():

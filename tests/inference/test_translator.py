@@ -261,6 +261,15 @@ def test_without_the_splitter_one_line_says_what_to_install(translator, monkeypa
     assert translator("One. Two.", max_length=3)
 
 
+def test_a_model_or_tokenizer_of_another_library(small_transformer, tokenizer, monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+    model = small_transformer(270)
+    with pytest.raises(TypeError, match="model must be a TranslationModel, got Tokenizer"):
+        Translator(tokenizer, model)
+    with pytest.raises(TypeError, match="tokenizer must be a Tokenizer .*, got Linear"):
+        Translator(model, torch.nn.Linear(1, 1))
+
+
 def test_a_tokenizer_of_another_model(small_transformer, tokenizer):
     with pytest.raises(ValueError, match="tokenizer has 270 tokens, more than .* 269"):
         Translator(small_transformer(269), tokenizer)

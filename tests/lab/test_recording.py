@@ -60,6 +60,14 @@ def test_a_record_is_continued_by_the_code_that_began_it(tmp_path, monkeypatch):
     assert "runs" not in Recording(path, "module").content
 
 
+def test_a_record_is_continued_under_the_heading_that_began_it(tmp_path):
+    path = tmp_path / "record.json"
+    Recording(path, "module", sizes=(1, 2)).save("begun")
+    assert Recording(path, "module", sizes=(1, 2)).content["sizes"] == (1, 2)
+    with pytest.raises(ValueError, match="was recorded with another sizes: delete the file"):
+        Recording(path, "module", sizes=(1, 3))
+
+
 def test_a_record_that_was_written_does_not_change_the_code_version(tmp_path, monkeypatch):
     def git(*words):
         who = ["-c", "user.name=n", "-c", "user.email=e"]

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 import torch
-from huggingface_hub.errors import RepositoryNotFoundError
+from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
 from tests.model.small import make_model
 from transformer.model import pretrained
@@ -162,6 +162,15 @@ def test_unknown_names_give_one_line(monkeypatch, name, error):
     with pytest.raises(FileNotFoundError, match=f"no trained model '{name}'") as caught:
         locate(name)
     assert "\n" not in str(caught.value)
+
+
+def test_a_gated_repository_says_what_to_do(monkeypatch):
+    def refuse(name, **options):
+        raise GatedRepoError("no", response=_Response())
+
+    monkeypatch.setattr(pretrained, "snapshot_download", refuse)
+    with pytest.raises(FileNotFoundError, match="'some/one' .* is gated: accept its conditions"):
+        locate("some/one")
 
 
 class _Response:

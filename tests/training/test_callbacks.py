@@ -219,6 +219,18 @@ def test_a_run_that_ended_early_is_finished(tmp_path):
     assert done is True and trainer.step == 12
 
 
+def test_a_second_run_with_the_same_object_starts_afresh(tmp_path):
+    stop = EarlyStopping("bleu", patience=2)
+    assert [run_with(tmp_path / name, [3, 2, 1, 4, 5, 6], stop)[0].step for name in "ab"] == [6, 6]
+
+
+def test_the_best_value_of_another_metric_is_not_taken_over(tmp_path):
+    scores = [3, 2, 1, 0.9, 0.8, 0.7]
+    assert run_with(tmp_path, scores)[0].step == 6
+    # Lower is better now: the state's best, 3, and its two validations do not count.
+    assert run_with(tmp_path, scores, EarlyStopping("bleu", 2, mode="min"))[0].step == 12
+
+
 def test_a_metric_that_is_not_measured_is_refused(tmp_path):
     for metric, needed in dict(perplexity="validation", bleu="score").items():
         own = dict(callbacks=[EarlyStopping(metric)])

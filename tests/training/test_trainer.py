@@ -121,9 +121,11 @@ def test_gradients_that_are_left_in_the_model_are_not_added(tmp_path):
     assert_equal(fit_and_record(trainer)[0], expected)
 
 
-def test_a_step_that_fails_is_taken_again_with_its_batch(tmp_path):
+@pytest.mark.parametrize("log_every", [1, 50])
+def test_a_step_that_fails_is_taken_again_with_its_batch(tmp_path, log_every):
+    changes = dict(max_steps=4, save_every=100, log_every=log_every)
     straight, failing = (
-        make_trainer(tmp_path / name, make_model(dropout=0.0), max_steps=4, save_every=100)
+        make_trainer(tmp_path / name, make_model(dropout=0.0), **changes)
         for name in ("straight", "failing")
     )
     straight.fit()
@@ -136,7 +138,7 @@ def test_a_step_that_fails_is_taken_again_with_its_batch(tmp_path):
 
 @pytest.mark.parametrize("wanted", [False, True])
 def test_the_recipe_and_no_translator_chooses_the_classes(tmp_path, wanted):
-    """A Translator of the same model makes it fast, before the run and at each validation."""
+    """A Translator of the same model makes it fast: before the run, in it, at a validation."""
     fast.enable(model := make_model())
 
     def score(model):
@@ -144,10 +146,13 @@ def test_the_recipe_and_no_translator_chooses_the_classes(tmp_path, wanted):
         return {"bleu": 0.0}
 
     trainer = make_trainer(tmp_path, model, score=score, fast=wanted, max_steps=3, validate_every=2)
+    (fast.disable if wanted else fast.enable)(model)
     found = []
     at_step(trainer, 1, lambda: found.append(fast.is_enabled(model)))
+    at_step(trainer, 1, lambda: (fast.disable if wanted else fast.enable)(model), after=True)
+    at_step(trainer, 2, lambda: found.append(fast.is_enabled(model)))
     at_step(trainer, 3, lambda: found.append(fast.is_enabled(model)))
-    assert trainer.fit() and found == [wanted, wanted]
+    assert trainer.fit() and found == [wanted] * 3
 
 
 def test_validation_does_not_disturb_training(tmp_path):

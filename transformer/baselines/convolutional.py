@@ -1,7 +1,7 @@
 """A convolutional translator: gated convolutions, with an attention in every decoder layer.
 
-The strongest model without recurrence that the paper compares with, ConvS2S. It offers what
-training and search ask of a model, as the Transformer does, so everything that runs on the one
+The strongest model without recurrence that the paper compares with, ConvS2S. It implements the
+methods that training and search call, as the Transformer does, so everything that runs on the one
 runs on the other.
 
 Paper: sections 2 and 4 (convolutional models), Table 2 (ConvS2S)
@@ -43,7 +43,7 @@ class ConvolutionalConfig:
     Raises:
         ValueError: if a size is not positive, ``kernel`` is even, or ``dropout`` is outside [0, 1).
 
-    Reference: it quotes ConvS2S from Gehring et al. 2017.
+    Reference: Gehring et al., 2017, for ConvS2S, which the paper quotes.
     """
 
     vocab_size: int
@@ -72,7 +72,7 @@ class ConvolutionalConfig:
 
 
 class GatedConvolution(nn.Module):
-    """A convolution over positions whose one half of channels gates the other.
+    """A convolution over positions; half of its output channels gate the other half.
 
     ``kernel`` neighbours become 2 d_model channels (a, b), and the output is a * sigmoid(b).
 
@@ -104,7 +104,7 @@ class GatedConvolution(nn.Module):
 
 
 class MultiStepAttention(nn.Module):
-    """What one decoder layer adds: a look at the source, asked with its own state.
+    """The attention of one decoder layer to the source, with the layer's own state as the query.
 
     Each layer of the decoder attends for itself, after its convolution, so that a later layer
     can use what an earlier one has read: several *steps* of attention, where a recurrent decoder
@@ -133,7 +133,7 @@ class MultiStepAttention(nn.Module):
 
         Args:
             x: the layer's state.
-            embedded: the target's own embeddings, part of the question.
+            embedded: the target's own embeddings, part of the query.
             keys: the encoder's outputs.
             values: the same with the source's embeddings added.
             mask: True where there is a source token.
@@ -149,7 +149,7 @@ class MultiStepAttention(nn.Module):
 
 @dataclass
 class ConvolutionalState:
-    """Where each row of a search stands: the source it reads and the last inputs of each layer."""
+    """The state of each row of a search: its source, and the last inputs of each layer."""
 
     keys: Float[Tensor, "rows S d_model"]
     values: Float[Tensor, "rows S d_model"]
@@ -200,7 +200,7 @@ class ConvolutionalTranslator(TranslationModel):
         self.keys, self.readout = _linear(d), _linear(d)
         self.dropout = nn.Dropout(config.dropout)
         # Small and not multiplied by sqrt(d_model): scores are not scaled here, and embeddings of
-        # variance 1 would let each question see one position only from the first step on.
+        # variance 1 would let each query attend to only one position from the first step on.
         nn.init.normal_(self.embedding.weight, std=d**-0.5)
         for positions in (self.source_positions, self.target_positions):
             nn.init.normal_(positions.embedding.weight, std=d**-0.5)
@@ -214,7 +214,7 @@ class ConvolutionalTranslator(TranslationModel):
         return self.embedding.weight
 
     def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S d_model"]:
-        """Return what the decoder compares its questions with; zeros at padding.
+        """Return the keys of the decoder's attention; zeros at padding.
 
         Paper: section 2
         """

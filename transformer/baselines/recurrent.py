@@ -1,6 +1,6 @@
 """A recurrent translator, with attention or with the fixed-length bottleneck that it removed.
 
-It offers what training and search ask of a model (``encode``, ``decoder_states``,
+It implements the methods that training and search call (``encode``, ``decoder_states``,
 ``output_weight``, ``start_decoding``, ``decode_next``), so everything that runs on the
 Transformer runs on it too.
 
@@ -67,7 +67,7 @@ class RecurrentConfig:
 
 @dataclass
 class RecurrentState:
-    """Where each row of a search stands: its hidden state and the source that it reads."""
+    """The state of each row of a search: its hidden state and the source that it reads."""
 
     hidden: Float[Tensor, "rows d_hidden"]
     memory: Float[Tensor, "rows S d_hidden"]

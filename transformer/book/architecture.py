@@ -117,31 +117,31 @@ DESCRIPTION = (
 )
 
 
-def _lines() -> list[tuple[list[tuple[int, int]], bool]]:
-    """The lines of the figure, each a list of corners, and whether it ends in an arrow."""
-    lines = []
+def _lines() -> list[list[tuple[int, int]]]:
+    """Return the lines of the figure, each a list of corners; all end in an arrow."""
+    lines: list[list[tuple[int, int]]] = []
     for middle, side in ((LEFT, -1), (RIGHT, 1)):
         column = [box for box in BOXES if box.middle == middle]
         ends = [box.top for box in column]
         starts = [box.top + box.height for box in column]
-        lines.append(([(middle, 746), (middle, starts[0])], True))
-        lines.append(([(middle, ends[0]), (middle, SUM_HEIGHT + 11)], True))
-        lines.append(([(middle, SUM_HEIGHT - 11), (middle, starts[1])], True))
+        lines.append([(middle, 746), (middle, starts[0])])
+        lines.append([(middle, ends[0]), (middle, SUM_HEIGHT + 11)])
+        lines.append([(middle, SUM_HEIGHT - 11), (middle, starts[1])])
         lines += [
-            ([(middle, end), (middle, start)], True)
+            [(middle, end), (middle, start)]
             for end, start in zip(ends[1:], starts[2:], strict=False)
         ]
         for sublayer, norm in zip(column[1:], column[2:], strict=False):
             if norm.kind == "norm":  # the residual connection, around the sub-layer
                 low, high = sublayer.top + sublayer.height + 12, norm.top + norm.height // 2
                 edge, far = middle + side * 82, middle + side * 94
-                lines.append(([(middle, low), (far, low), (far, high), (edge, high)], True))
-    lines.append(([(RIGHT, 85), (RIGHT, 56)], True))
+                lines.append([(middle, low), (far, low), (far, high), (edge, high)])
+    lines.append([(RIGHT, 85), (RIGHT, 56)])
     # From the top of the encoder to the keys and values of every decoder layer.
     corners = [(LEFT, 367), (LEFT, 324), (MIDDLE, 324), (MIDDLE, 433), (RIGHT - 82, 433)]
-    lines.append((corners, True))
+    lines.append(corners)
     for circle, word in ((LEFT + 11, MIDDLE - 88), (RIGHT - 11, MIDDLE + 88)):
-        lines.append(([(word, SUM_HEIGHT), (circle, SUM_HEIGHT)], True))
+        lines.append([(word, SUM_HEIGHT), (circle, SUM_HEIGHT)])
     return lines
 
 
@@ -253,8 +253,8 @@ def _draw_lines(picture: Drawing, sums: str = "ground") -> None:
     """Draw the frames of the stacks, the lines, the sums in this colour, and the labels."""
     for middle, top, height in FRAMES:
         picture.box(middle - 106, top, 212, height, fill="ground", edge="rule", corner=12)
-    for points, arrow in _lines():
-        picture.arrow(*points, colour="ink", tip=arrow)
+    for points in _lines():
+        picture.arrow(*points, colour="ink")
     for x in SUMS:
         sign = "ink" if sums == "ground" else "ground"
         picture.box(x - 11, SUM_HEIGHT - 11, 22, 22, "+", sums, sign, edge="ink", corner=11)

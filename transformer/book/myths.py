@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal, get_args
 
-from transformer.book.tables import Table
+from transformer.book.tables import Table, html_table
 
 Verdict = Literal["wrong", "half true", "true of something else"]
 
@@ -293,7 +293,7 @@ class Overview(Table):
         for theme in dict.fromkeys(m.theme for m in self.myths):
             group = [m for m in self.myths if m.theme == theme]
             rows = [(escape(m.said), m.verdict, escape(m.truth), _where(m)) for m in group]
-            inside = _table(self.header, rows)
+            inside = html_table(self.header, rows)
             parts.append(
                 f'<details class="statements"><summary><strong>{theme}</strong> '
                 f"({len(group)})</summary>{inside}</details>"
@@ -321,7 +321,7 @@ class Quiz(Table):
             )
             for m in self.myths
         ]
-        return _table(self.header, rows)
+        return html_table(self.header, rows)
 
 
 def _page(number: str) -> tuple[str, str]:
@@ -335,16 +335,3 @@ def _where(myth: Myth) -> str:
     if myth.question:
         links.insert(0, f'<a href="#{myth.anchor}">here</a>')
     return ", ".join(links)
-
-
-def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Write a table as HTML; the cells may hold markup."""
-    style = 'style="text-align:left"'
-    head = "".join(f"<th {style}>{name}</th>" for name in header)
-    body = "".join(
-        f"<tr>{''.join(f'<td {style}>{cell}</td>' for cell in row)}</tr>" for row in rows
-    )
-    return (
-        '<div class="themed" style="overflow-x:auto"><table class="table">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )

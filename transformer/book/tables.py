@@ -1,7 +1,7 @@
 """Tables of numbers that a page has computed."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 
@@ -26,17 +26,7 @@ class Table:
                 )
 
     def _repr_html_(self) -> str:
-        def cells(tag: str, row: list[str]) -> str:
-            style = 'style="text-align:left"'
-            return "".join(f"<{tag} {style}>{escape(cell)}</{tag}>" for cell in row)
-
-        head = f"<thead><tr>{cells('th', self.header)}</tr></thead>"
-        body = "".join(f"<tr>{cells('td', row)}</tr>" for row in self.rows)
-        # The class keeps the colours of the page in dark mode, see book/_static/custom.css.
-        return (
-            '<div class="themed" style="overflow-x:auto">'
-            f'<table class="table">{head}<tbody>{body}</tbody></table></div>'
-        )
+        return html_table(map(escape, self.header), (map(escape, row) for row in self.rows))
 
     def markdown(self) -> str:
         """Write the table in Markdown."""
@@ -76,3 +66,17 @@ def comparison(rows: Sequence[tuple[str, str, str]]) -> Table:
         rows: (statement of the paper, measurement, where they differ).
     """
     return Table(["What the paper says", "What we measured", "Where they differ"], rows)
+
+
+def html_table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Write a table as HTML; the cells may hold markup."""
+    style = 'style="text-align:left"'
+    head = "".join(f"<th {style}>{name}</th>" for name in header)
+    body = "".join(
+        f"<tr>{''.join(f'<td {style}>{cell}</td>' for cell in row)}</tr>" for row in rows
+    )
+    # The class keeps the colours of the page in dark mode, see book/_static/custom.css.
+    return (
+        '<div class="themed" style="overflow-x:auto"><table class="table">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )

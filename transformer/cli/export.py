@@ -51,7 +51,7 @@ def export(
     output.parent.mkdir(parents=True, exist_ok=True)
     # The folder appears only when it is complete.
     with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as temporary:
-        folder, note = Path(temporary) / output.name, ""
+        folder, note = Path(temporary) / "export", ""
         if to == "ctranslate2":
             to_ctranslate2(translator, folder, quantization)
             note = f", {quantization or 'float32'}"
@@ -60,8 +60,10 @@ def export(
         else:
             difference = to_graphs(translator, folder, cast(GraphKind, to))
             note = f", largest difference of a logit {difference:.0e}"
-        if output.exists():
-            output.rmdir()  # it is empty; Windows cannot rename onto a folder
-        folder.rename(output)
+        if output.exists():  # it is empty, and may be the current folder
+            for path in folder.iterdir():
+                path.rename(output / path.name)
+        else:
+            folder.rename(output)
     size = sum(path.stat().st_size for path in output.iterdir()) / 1e6
     typer.echo(f"{output}: {to}{note}, {size:.1f} MB")

@@ -5,15 +5,12 @@ import sys
 from dataclasses import fields, is_dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from transformer import __version__
 from transformer.cli.frame import DataDir, app, printed_log
-
-if TYPE_CHECKING:  # it imports torch
-    from transformer.model.base import TranslationModel
 
 
 @app.command()
@@ -57,13 +54,10 @@ def info(
     if name is None:
         _installation()
     elif name in PRESETS:
-        import torch
-
-        from transformer.recipes.architectures import build_model
+        from transformer.recipes.architectures import count_parameters
 
         preset = PRESETS[name]
-        with torch.device("meta"):  # shapes without memory
-            _size(build_model(preset.model))
+        _size(count_parameters(preset.model))
         _fields(preset)
     else:
         from transformer.inference.translator import Translator
@@ -75,7 +69,7 @@ def info(
             if "/" in name or Path(name).exists():  # a preset has no such name
                 raise
             raise FileNotFoundError(f"{error}, nor a preset ({', '.join(PRESETS)})") from None
-        _size(model)
+        _size(model.num_parameters())
         _fields(model.config)
 
 
@@ -97,8 +91,7 @@ def _installation() -> None:
     )
 
 
-def _size(model: "TranslationModel") -> None:
-    count = model.num_parameters()
+def _size(count: int) -> None:
     typer.echo(f"parameters  {count:,} ({4 * count / 1e6:,.1f} MB as float32)")
 
 

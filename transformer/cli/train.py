@@ -154,7 +154,8 @@ def _first_process() -> bool:
 
 def _announce(recipe: "Preset", folder: Path, data_dir: Path | None) -> None:
     """Before a large download, print what the run needs; raise OSError if the disk lacks space."""
-    from transformer.data.corpora.local import cache_directory
+    from huggingface_hub.constants import HF_HOME
+
     from transformer.model.pretrained import STATE
     from transformer.recipes.estimate import LARGE_CORPORA, preview, require_disk
 
@@ -166,7 +167,10 @@ def _announce(recipe: "Preset", folder: Path, data_dir: Path | None) -> None:
     needs = preview(recipe, _at_hand(recipe.corpus, data_dir))
     if first:
         typer.echo("\n".join([*needs.lines(), *_without_gpu(needs.hours)]))
-    require_disk({folder: needs.folder, cache_directory(): needs.download + needs.text})
+    cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME) / "datasets")
+    (language,) = {*recipe.corpus.split("-")[1:]} - {"en"}
+    kept = cache / "wmt___wmt14" / f"{language}-en"  # where `datasets` keeps this corpus
+    require_disk({folder: needs.folder, kept: needs.download + needs.text})
 
 
 def _train_and_evaluate(run: "TranslationRun", say: Callable[[str], None]) -> None:

@@ -31,8 +31,8 @@ class Sentences:
     """Token ids of many sentences in one flat array: a tenth of the memory of lists.
 
     Args:
-        ids: The concatenated sentences, each with its ``<eos>``; may be a memory-mapped file.
-        offsets: Start of each sentence, and the end of the last.
+        ids: the concatenated sentences, each with its ``<eos>``; may be a memory-mapped file.
+        offsets: start of each sentence, and the end of the last.
     """
 
     ids: Int32[np.ndarray, " tokens"] | UInt16[np.ndarray, " tokens"]
@@ -121,12 +121,12 @@ def encode_pairs(
     disk.
 
     Args:
-        tokenizer: Of both languages.
-        split: The pairs.
-        target_tokenizer: That of the target language; None if both share ``tokenizer``.
+        tokenizer: of both languages.
+        split: the pairs.
+        target_tokenizer: that of the target language; None if both share ``tokenizer``.
 
     Raises:
-        ValueError: If two tokenizers have different ids of padding, ``<bos>`` or ``<eos>``.
+        ValueError: if two tokenizers have different ids of padding, ``<bos>`` or ``<eos>``.
     """
     if target_tokenizer is not None:
         require_equal(SPECIAL_IDS, tokenizer, target_tokenizer, "target_tokenizer")
@@ -171,12 +171,12 @@ class Batch:
     """Sentence pairs as matrices, padded on the right.
 
     Args:
-        source: Source ids with ``<eos>``, shape (B, S).
+        source: source ids with ``<eos>``, shape (B, S).
         target_input: ``<bos>`` and the target ids, shape (B, T): the decoder's input.
-        labels: Target ids with ``<eos>``, shape (B, T): the tokens to predict.
-        num_source_tokens: Source positions that are not padding.
-        num_target_tokens: Labels that are not padding.
-        rows: Positions of these labels in ``labels.flatten()``, shape (N,). If None, the loss
+        labels: target ids with ``<eos>``, shape (B, T): the tokens to predict.
+        num_source_tokens: source positions that are not padding.
+        num_target_tokens: labels that are not padding.
+        rows: positions of these labels in ``labels.flatten()``, shape (N,). If None, the loss
             searches for them, which synchronises with a GPU.
 
     Paper: section 3.1
@@ -214,14 +214,14 @@ class TokenBatches:
     of the epoch. So a run that stopped in epoch ``e`` resumes with ``epoch(e)[k:]``.
 
     Args:
-        pairs: Encoded pairs.
-        batch_tokens: Budget of each side in token positions, at least 1.
-        seed: At least 0.
-        max_length: Length limit of either side, in tokens with ``<eos>``; None for no limit except
+        pairs: encoded pairs.
+        batch_tokens: budget of each side in token positions, at least 1.
+        seed: of the shuffles, at least 0.
+        max_length: length limit of either side, in tokens with ``<eos>``; None for no limit except
             the budget. Longer pairs are dropped and counted in ``num_dropped``.
 
     Raises:
-        ValueError: If a number is out of range, or no pair is left.
+        ValueError: if a number is out of range, or no pair is left.
 
     Paper: section 5.1
     """
@@ -268,7 +268,7 @@ class TokenBatches:
         # Millions of rows have only a few hundred lengths: for equal lengths, just count.
         ends = np.append(np.flatnonzero(np.diff(longest)) + 1, len(longest))
         while start < len(longest):
-            most = budget // int(longest[start])
+            most = budget // max(1, int(longest[start]))  # the trainer names an empty pair
             alike = int(ends[np.searchsorted(ends, start, side="right")]) - start
             if alike >= most:
                 cuts.extend(range(start + most, start + alike + 1, most))

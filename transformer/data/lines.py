@@ -32,12 +32,12 @@ def iterate_lines(path: Path | str, may_be_empty: bool = False) -> Iterator[str]
     U+2028 that occur inside sentences of real corpora, and shift all lines that follow.
 
     Args:
-        path: The file; a name that ends in ``.gz`` is decompressed.
-        may_be_empty: Yield nothing from an empty file instead of raising ValueError.
+        path: the file; a name that ends in ``.gz`` is decompressed.
+        may_be_empty: yield nothing from an empty file instead of raising ValueError.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is empty, not a regular file, not UTF-8, damaged gzip, or unpacks
+        FileNotFoundError: if there is no such file.
+        ValueError: if the file is empty, not a regular file, not UTF-8, damaged gzip, or unpacks
             to more than text.
     """
     path = Path(path)
@@ -65,8 +65,8 @@ def require_regular_file(path: Path) -> None:
     """Refuse a missing file, a folder and a pipe.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is not a regular file.
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is not a regular file.
     """
     if not path.exists():
         raise FileNotFoundError(f"no such file: {path}")

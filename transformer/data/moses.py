@@ -21,8 +21,8 @@ def in_form(corpus: Corpus, form: str) -> Corpus:
     """Convert a corpus of plain text to one of the forms of ``TextForm``.
 
     Raises:
-        ValueError: If ``form`` is unknown, or for Moses tokens the language of a side.
-        ModuleNotFoundError: If `sacremoses` is needed and not installed.
+        ValueError: if ``form`` is unknown, or for Moses tokens the language of a side.
+        ModuleNotFoundError: if `sacremoses` is needed and not installed.
     """
     if form not in get_args(TextForm):
         raise ValueError(f"text must be one of {', '.join(get_args(TextForm))}, got {form!r}")
@@ -35,8 +35,8 @@ def moses_lowercased(corpus: Corpus) -> Corpus:
     A split that stays on disk is converted anew each time that it is read.
 
     Raises:
-        ValueError: If a language of the corpus is not a code such as "en" or "pt-BR".
-        ModuleNotFoundError: If `sacremoses` is not installed.
+        ValueError: if a language of the corpus is not a code such as "en" or "pt-BR".
+        ModuleNotFoundError: if `sacremoses` is not installed.
     """
     languages = corpus.source_language, corpus.target_language
     for language in languages:
@@ -68,7 +68,7 @@ def moses_tokens(texts: Sequence[str], language: str) -> list[str]:
     The language code selects the list of abbreviations.
 
     Raises:
-        ModuleNotFoundError: If `sacremoses` is not installed.
+        ModuleNotFoundError: if `sacremoses` is not installed.
     """
     tokenizer = _tokenizer(language)
     return [_separate(tokenizer, text) for text in texts]

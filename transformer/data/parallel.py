@@ -20,7 +20,7 @@ class Split:
     """Sentences and their translations; iterating yields pairs.
 
     Raises:
-        ValueError: If there are not as many source as target sentences.
+        ValueError: if there are not as many source as target sentences.
     """
 
     source: list[str]
@@ -58,8 +58,8 @@ class StreamedSplit(Split):
     Only ``source`` and ``target`` load the whole text.
 
     Args:
-        read: Called without arguments, returns the pairs.
-        identity: A name that no other text has.
+        read: called without arguments, returns the pairs.
+        identity: a name that no other text has.
     """
 
     read: Callable[[], Iterable[tuple[str, str]]]
@@ -103,12 +103,12 @@ class Corpus:
     """A named parallel corpus.
 
     Args:
-        name: Name, such as ``tatoeba-en-de``.
-        source_language: Language code of the source, such as ``en``.
-        target_language: Language code of the target.
-        licence: Licence and attribution, in words.
-        splits: The splits by name. ``train``, ``validation`` and ``test`` are attributes, too.
-        files: The source file and the target file of each split that was read from the user's own
+        name: name, such as ``tatoeba-en-de``.
+        source_language: language code of the source, such as ``en``.
+        target_language: language code of the target.
+        licence: licence and attribution, in words.
+        splits: the splits by name. ``train``, ``validation`` and ``test`` are attributes, too.
+        files: the source file and the target file of each split that was read from the user's own
             files.
 
     Paper: section 5.1
@@ -181,13 +181,13 @@ def load_parallel_files(
     single line of 10,000 words would determine the memory of a run.
 
     Args:
-        source_path: File of source sentences, one per line; plain or ``.gz``.
-        target_path: File of their translations.
-        max_words: Length limit of either side, in words between spaces; None keeps all.
+        source_path: file of source sentences, one per line; plain or ``.gz``.
+        target_path: file of their translations.
+        max_words: length limit of either side, in words between spaces; None keeps all.
 
     Raises:
-        FileNotFoundError: If a file is missing.
-        ValueError: If a file is empty, damaged, not UTF-8 or not a regular file, if the files have
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file is empty, damaged, not UTF-8 or not a regular file, if the files have
             different numbers of lines, or if no pair is left.
     """
     pairs = list(_read_pairs(source_path, target_path, max_words))
@@ -245,14 +245,14 @@ def kept_pairs(
     """Leave out pairs with a blank or an overlong side; at the end, warn with their number.
 
     Args:
-        pairs: Sentences and their translations.
-        origin: The origin of the pairs, for the warning.
-        max_words: Length limit of either side, in words between spaces; None keeps all.
-        given: Warnings that are not repeated; a new one is added. A text that stays on disk is read
+        pairs: sentences and their translations.
+        origin: the origin of the pairs, for the warning.
+        max_words: length limit of either side, in words between spaces; None keeps all.
+        given: warnings that are not repeated; a new one is added. A text that stays on disk is read
             more than once.
 
     Raises:
-        ValueError: If no pair is left, or ``max_words`` is below 1.
+        ValueError: if no pair is left, or ``max_words`` is below 1.
     """
     if max_words is not None and max_words < 1:
         raise ValueError(f"max_words must be at least 1 or None, got {max_words}")

@@ -52,17 +52,17 @@ def split_by_component(
     corpus. A split with fewer pairs than requested gives a warning.
 
     Args:
-        pairs: All pairs.
-        validation_size: Number of validation pairs to aim at, at least 1. There may be up to twice
+        pairs: all pairs.
+        validation_size: number of validation pairs to aim at, at least 1. There may be up to twice
             as many, and fewer if the other components are larger than this.
-        test_size: The same for the test split, 0 for no test split.
-        seed: Seed of the shuffle, which sorts by a hash of the text: the result is the same on
+        test_size: the same for the test split, 0 for no test split.
+        seed: seed of the shuffle, which sorts by a hash of the text: the result is the same on
             every machine and with every version of Python and its libraries.
-        keep_out: A further test set. Pairs that share a source or a target sentence with it are in
+        keep_out: a further test set. Pairs that share a source or a target sentence with it are in
             neither training nor validation.
 
     Raises:
-        ValueError: If a split would be empty.
+        ValueError: if a split would be empty.
     """
     label = components(pairs.source, pairs.target)
     # A keyed hash shuffles, because random generators may change between versions.
@@ -128,7 +128,7 @@ def find_leaks(splits: Mapping[str, Split]) -> list[str]:
     once and may be larger than the memory.
 
     Args:
-        splits: Splits by name; ``train`` is the training text.
+        splits: splits by name; ``train`` is the training text.
     """
     held_out = {name: split for name, split in splits.items() if name != "train"}
     sentences = {name: (set(split.source), set(split.target)) for name, split in held_out.items()}

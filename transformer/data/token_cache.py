@@ -44,9 +44,9 @@ def cached_pairs(
     call this at once, even with a shared disk; one encodes while the others wait.
 
     Args:
-        tokenizer: The joint tokenizer.
-        text: Pairs of text, cached by their identity and the tokenizer.
-        cache: Folder of all cached texts; None for ``tokens`` in
+        tokenizer: the joint tokenizer.
+        text: pairs of text, cached by their identity and the tokenizer.
+        cache: folder of all cached texts; None for ``tokens`` in
             :func:`~transformer.data.corpora.local.cache_directory`.
 
     Returns:
@@ -54,8 +54,8 @@ def cached_pairs(
         bytes if the vocabulary has at most 65,536 tokens, otherwise 4.
 
     Raises:
-        ValueError: If the text cannot be read.
-        OSError: If the ids cannot be written.
+        ValueError: if the text cannot be read.
+        OSError: if the ids cannot be written.
     """
     content = f"{_FORMAT} {text.identity} {tokenizer.to_json()}"
     folder = _cache(cache) / sha256(content.encode()).hexdigest()[:32]

@@ -23,7 +23,13 @@ import tokenizers  # noqa: E402  (reads the variable above)
 from tokenizers import decoders, models, pre_tokenizers, processors, trainers  # noqa: E402
 
 from transformer.model.files import require_unchanged, write_atomically, write_json  # noqa: E402
-from transformer.model.pretrained import TOKENIZER_FILES, HubOptions, locate  # noqa: E402
+from transformer.model.pretrained import (  # noqa: E402
+    TOKENIZER_FILES,
+    HubOptions,
+    locate,
+    require_known,
+    shipped_names,
+)
 
 PAD, BOS, EOS = SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
 #: Attributes with their ids, of tokenizers and configurations.
@@ -47,10 +53,10 @@ class Tokenizer:
     ``<pad>`` in a sentence is encoded like any other characters.
 
     Args:
-        backend: A tokenizer of the `tokenizers` library, as made by :meth:`train`.
+        backend: a tokenizer of the `tokenizers` library, as made by :meth:`train`.
 
     Raises:
-        ValueError: If the backend is of another kind.
+        ValueError: if the backend is of another kind.
 
     Paper: section 5.1
     """
@@ -74,11 +80,11 @@ class Tokenizer:
         """Learn the merges from text, deterministically.
 
         Args:
-            texts: Sentences; of both languages for a joint vocabulary.
-            vocab_size: Exact number of tokens, at least 259: 3 special tokens and 256 bytes.
+            texts: sentences; of both languages for a joint vocabulary.
+            vocab_size: exact number of tokens, at least 259: 3 special tokens and 256 bytes.
 
         Raises:
-            ValueError: If ``vocab_size`` is below 259, or larger than the text supports.
+            ValueError: if ``vocab_size`` is below 259, or larger than the text supports.
 
         Paper: section 5.1
         """
@@ -109,17 +115,21 @@ class Tokenizer:
     def from_pretrained(
         cls, name_or_path: Path | str, **options: Unpack[HubOptions]
     ) -> "Tokenizer":
-        """Load the tokenizer of a trained model.
+        """Load the tokenizer of a trained model, or one that :meth:`save_pretrained` wrote.
 
         Args:
-            name_or_path: A shipped name ("tatoeba-en-de"), a folder, or a Hub id ("owner/name").
-            options: Options of a download from the Hub, such as ``revision``.
+            name_or_path: a shipped name ("tatoeba-en-de"), a folder, or a Hub id ("owner/name").
+            options: options of a download from the Hub, such as ``revision``.
 
         Raises:
-            FileNotFoundError: If there is no such model, or the Hub cannot be reached.
-            ValueError: If the tokenizer is damaged or of another kind.
+            FileNotFoundError: if there is no such model, or the Hub cannot be reached.
+            ValueError: if the tokenizer is damaged or of another kind.
         """
-        folder = locate(name_or_path, **options).folder
+        require_known(options)
+        folder = Path(name_or_path)
+        shipped = isinstance(name_or_path, str) and name_or_path in shipped_names()
+        if shipped or not (folder / TOKENIZER).is_file():
+            folder = locate(name_or_path, **options).folder
         require_unchanged(folder, TOKENIZER)
         return cls.load(folder / TOKENIZER)
 
@@ -129,15 +139,15 @@ class Tokenizer:
         ``AutoTokenizer`` gives the ids of :meth:`encode`, with ``<eos>`` at the end of each text.
 
         Args:
-            folder: Made if it does not exist; files of these names are replaced.
-            model_max_length: Most tokens that the model takes, ``<eos>`` included; None for no
+            folder: made if it does not exist; files of these names are replaced.
+            model_max_length: most tokens that the model takes, ``<eos>`` included; None for no
                 limit.
 
         Returns:
             The names of the files.
 
         Raises:
-            OSError: If a file cannot be written.
+            OSError: if a file cannot be written.
         """
         self.save(Path(folder) / TOKENIZER)
         write_json(Path(folder) / TOKENIZER_CONFIG, hugging_face_config(EOS, model_max_length))
@@ -148,8 +158,8 @@ class Tokenizer:
         """Load a tokenizer that :meth:`save` wrote.
 
         Raises:
-            FileNotFoundError: If there is no such file.
-            ValueError: If the file is damaged or of another kind of tokenizer.
+            FileNotFoundError: if there is no such file.
+            ValueError: if the file is damaged or of another kind of tokenizer.
         """
         path = Path(path)
         if not path.is_file():
@@ -184,7 +194,7 @@ class Tokenizer:
         ``tokenizer(text)`` does the same.
 
         Raises:
-            ValueError: If the text contains half a surrogate pair, which is not valid Unicode.
+            ValueError: if the text contains half a surrogate pair, which is not valid Unicode.
 
         Paper: section 5.1
         """
@@ -192,15 +202,18 @@ class Tokenizer:
 
     __call__ = encode
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
         """Return the token ids of each text as :meth:`encode` does, using all threads."""
+        if isinstance(texts, str):
+            raise TypeError("texts must be an iterable of sentences, got one string")
+        texts = list(texts)
         # Versions of the library differ: some refuse half a pair, some replace it by U+FFFD.
         try:
             "".join(texts).encode()
         except UnicodeEncodeError as error:
             found = error.object[error.start]
             raise ValueError(f"texts must be valid Unicode, got {found!r}") from None
-        encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        encodings = self._backend.encode_batch_fast(texts, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -212,7 +225,8 @@ class Tokenizer:
 
     def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row of token ids; see :meth:`decode`."""
-        rows = [[i for i in map(index, ids) if i >= 0] for ids in batch]
+        size = self.vocab_size
+        rows = [[i for i in map(index, ids) if 0 <= i < size] for ids in batch]
         return self._backend.decode_batch(rows, skip_special_tokens=True)
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
@@ -221,7 +235,7 @@ class Tokenizer:
         Spaces are shown as ``▁``, parts of a character by their bytes, as in ``<0xC3>``.
 
         Raises:
-            ValueError: If an id is outside the vocabulary.
+            ValueError: if an id is outside the vocabulary.
         """
         return [self._label(token_id) for token_id in ids]
 
@@ -253,8 +267,8 @@ def hugging_face_config(eos: str, model_max_length: int | None) -> dict[str, Any
     """Return what ``tokenizer_config.json`` holds for Hugging Face's ``AutoTokenizer``.
 
     Args:
-        eos: The token at the end of each text.
-        model_max_length: Most tokens that the model takes; None for no limit.
+        eos: the token at the end of each text.
+        model_max_length: most tokens that the model takes; None for no limit.
     """
     settings: dict[str, Any] = dict(
         tokenizer_class="PreTrainedTokenizerFast",
@@ -327,19 +341,19 @@ def save_tokenizers(
     """Write the tokenizers of a model for :func:`load_tokenizers`.
 
     Args:
-        source: A :class:`Tokenizer`, or a
+        source: a :class:`Tokenizer`, or a
             :class:`~transformer.data.sentencepiece.SentencePieceTokenizer`.
-        target: The same object if both languages share it.
-        folder: Made if it does not exist; the files of its former tokenizers are replaced or
+        target: the same object if both languages share it.
+        folder: made if it does not exist; the files of its former tokenizers are replaced or
             removed.
-        model_max_length: Most tokens that the model takes, ``eos_id`` included; None for no limit.
+        model_max_length: most tokens that the model takes, ``eos_id`` included; None for no limit.
 
     Returns:
         The names of the files.
 
     Raises:
-        ValueError: If the tokenizers are of another kind, or two separate byte-pair encodings.
-        OSError: If a file cannot be written.
+        ValueError: if the tokenizers are of another kind, or two separate byte-pair encodings.
+        OSError: if a file cannot be written.
     """
     from transformer.data.sentencepiece import SentencePieceTokenizer
 
@@ -359,13 +373,13 @@ def require_equal(names: Iterable[str], tokenizer: Any, other: Any, owner: str) 
     """Refuse a tokenizer that differs from another, or from a model's configuration.
 
     Args:
-        names: Of the attributes to compare, such as ``SPECIAL_IDS``.
-        tokenizer: The tokenizer.
-        other: What has the same attributes.
-        owner: What the error calls ``other``.
+        names: of the attributes to compare, such as ``SPECIAL_IDS``.
+        tokenizer: the tokenizer.
+        other: what has the same attributes.
+        owner: what the error calls ``other``.
 
     Raises:
-        ValueError: If one differs.
+        ValueError: if one differs.
     """
     for name in names:
         mine, theirs = getattr(tokenizer, name), getattr(other, name)
@@ -377,11 +391,11 @@ def require_savable(source: TokenizerLike, target: TokenizerLike) -> None:
     """Refuse tokenizers that :func:`save_tokenizers` cannot write.
 
     Args:
-        source: That of the source language.
-        target: The same object if both languages share it.
+        source: that of the source language.
+        target: the same object if both languages share it.
 
     Raises:
-        ValueError: If they are of another kind, or two separate byte-pair encodings.
+        ValueError: if they are of another kind, or two separate byte-pair encodings.
     """
     from transformer.data.sentencepiece import SentencePieceTokenizer
 
@@ -399,16 +413,16 @@ def load_tokenizers(folder: Path | str) -> tuple[TokenizerLike, TokenizerLike]:
     """Load the tokenizers of source and target from the folder of a model.
 
     Args:
-        folder: It holds ``tokenizer.json`` for both languages, or ``source.spm``, ``target.spm``
+        folder: it holds ``tokenizer.json`` for both languages, or ``source.spm``, ``target.spm``
             and ``vocab.json``. Checksums in the folder are compared.
 
     Returns:
         The tokenizer of the source and that of the target, the same object if they share it.
 
     Raises:
-        FileNotFoundError: If there are no such files.
-        ValueError: If a file is damaged.
-        ModuleNotFoundError: If `sentencepiece` is needed and not installed.
+        FileNotFoundError: if there are no such files.
+        ValueError: if a file is damaged.
+        ModuleNotFoundError: if `sentencepiece` is needed and not installed.
     """
     from transformer.data.sentencepiece import SOURCE_PIECES, SentencePieceTokenizer
 

@@ -24,8 +24,8 @@ from transformer.model.layers import (
 )
 from transformer.model.transformer import Transformer, require_ids
 
-# Gathering and scattering cost a few hundredths of a step. Above this share of real positions
-# they cost more than they save.
+# Gathering and scattering take a few percent of a step. Above this share of real positions they
+# cost more than they save.
 _FULL = 0.9
 
 
@@ -68,7 +68,7 @@ class Packing:
         return rows.unflatten(0, self.shape)
 
 
-# Of the positions that attend and of those attended to, while a layer runs on packed inputs.
+# Packings of the queries and of the keys, while a layer runs on packed inputs.
 _PACKINGS: ContextVar[tuple[Packing, Packing] | None] = ContextVar("packings", default=None)
 
 
@@ -227,7 +227,7 @@ class PackedTransformer(Transformer):
 
     def _packing(self, ids: Tensor) -> Packing:
         # A part of another kind might mix the sentences of a packed row; a compiled one would not
-        # find out where they are.
+        # read the packings.
         layers = [*self.encoder, *self.decoder]
         parts = [*layers, *(part for layer in layers for part in layer.children())]
         usual = all(type(part) in _PACKABLE and not _is_changed(part) for part in parts)

@@ -103,7 +103,7 @@ def greedy_search(
     Raises:
         TypeError: if ``max_length`` is not a whole number.
         ValueError: if ``source`` is empty, has ids out of range or a sentence that is all padding,
-            if ``max_length`` is below 1, or if the model's logits are not finite.
+            if ``max_length`` is below 1, or if a logit of the model is NaN or +inf.
     """
     limits, eos_id = length_limits(model, source, max_length), model.config.eos_id
     longest, rows = max(limits), BatchRows(len(source), source.device)
@@ -202,7 +202,7 @@ def beam_search(
     Raises:
         TypeError: if an option is not a number where it must be one.
         ValueError: if ``source`` is empty, has ids out of range or a sentence that is all padding,
-            if another argument is out of range, or if the model's logits are not finite.
+            if another argument is out of range, or if a logit of the model is NaN or +inf.
 
     Paper: section 6.1
     """

@@ -104,7 +104,7 @@ def with_address(card: str, repo_id: str) -> str:
         card: the model card.
         repo_id: "owner/name" on the Hub.
     """
-    return _ADDRESS.sub(f'Translator.from_pretrained("{repo_id}"', card)
+    return _ADDRESS.sub(lambda _: f'Translator.from_pretrained("{repo_id}"', card)
 
 
 def read_card(card: str) -> ModelCard:

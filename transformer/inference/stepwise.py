@@ -28,7 +28,8 @@ def next_log_probabilities(
 
     Returns:
         Natural logarithms of the softmax over all tokens, in float32; -inf at padding and BOS,
-        which are never produced. A logit that is NaN or infinite makes its whole row NaN.
+        which are never produced. A logit that is NaN or +inf makes its whole row NaN; a logit of
+        -inf rules its token out.
     """
     found = model.decode_next(last, state).float().log_softmax(dim=-1)
     found[:, model.config.pad_id] = found[:, model.config.bos_id] = -math.inf
@@ -51,7 +52,7 @@ def read_ended(
     invalid = log_probabilities[:, eos_id].isnan().any()
     *found, not_finite = torch.cat([ended, invalid[None]]).tolist()
     if not_finite:
-        raise ValueError("model: its logits are not finite numbers (NaN or infinity)")
+        raise ValueError("model: its logits are not finite numbers (NaN, +inf, or a row of -inf)")
     return found
 
 

@@ -58,13 +58,14 @@ class Translator:
         model: a trained model (``attention`` needs a Transformer). It is not copied; its dropout is
             off during a translation. To use a model in training mode from several threads, call
             ``model.eval()`` first.
-        tokenizer: the tokenizer of the model's training.
+        tokenizer: the tokenizer that the model was trained with.
         device: where to move the model; None to leave it where it is.
         target_tokenizer: that of the target language; None if both languages share ``tokenizer``.
         fast: on a CPU, run the model with the faster classes of :mod:`transformer.fast`. A model
             that has some of them stays as it is. False removes them.
 
     Raises:
+        TypeError: if the model or a tokenizer comes from another library.
         ValueError: if a tokenizer does not fit the model.
 
     Paper: section 6.1
@@ -80,8 +81,15 @@ class Translator:
     ):
         self.tokenizer = tokenizer
         self.target_tokenizer = tokenizer if target_tokenizer is None else target_tokenizer
+        if not isinstance(model, TranslationModel):
+            raise TypeError(f"model must be a TranslationModel, got {type(model).__name__}")
         config = model.config
         for side in (self.tokenizer, self.target_tokenizer):
+            if not isinstance(side, TokenizerLike):
+                raise TypeError(
+                    "tokenizer must be a Tokenizer or a SentencePieceTokenizer, got "
+                    f"{type(side).__name__}"
+                )
             if side.vocab_size > config.vocab_size:
                 raise ValueError(
                     f"tokenizer has {side.vocab_size} tokens, "

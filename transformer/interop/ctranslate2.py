@@ -124,7 +124,7 @@ class CTranslate2Translator:
         batch_size: int = 64,
         **search: Any,
     ) -> str | list[str]:
-        """Translate sentences; arguments, result and errors are those of ``Translator.translate``.
+        """Translate sentences as ``Translator.translate`` does, whose other arguments it lacks.
 
         There is no ``n_best``, and a sentence in capitals is translated without a change of case.
 
@@ -135,10 +135,12 @@ class CTranslate2Translator:
         penalty is fairseq's, and decides when to stop. Here it is off, and
         :func:`~transformer.inference.decoding.length_penalty` ranks the endings; a long one that
         the penalty would have favoured may come too late.) Second, the longest sentence of a
-        batch sets the length limit for all. For 1,000 test sentences, all translations are equal
-        with ``alpha`` 0 and 0.6, and 978 are with fairseq's penalty at ``alpha`` 1.
+        batch sets the length limit for all. The book's page on speed counts how many of 1,000
+        translations stay the same.
         """
         chosen = SearchOptions.of(options, **search)
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         if chosen.n_best is not None:
             raise ValueError(f"n_best must be left out for CTranslate2, got {chosen.n_best}")
         if isinstance(texts, str):

@@ -197,9 +197,12 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
         # Not views: the graph would then require a view at each call.
         arguments = (torch.full((BATCH,), model.config.bos_id), inputs, *cross, *before)
         programs += [torch.export.export(step, arguments, dynamic_shapes=free_step, **_deferred())]
+    ending = ENDINGS[kind]
+    for name in ("encoder", "step"):
+        for other in ENDINGS.values():  # load_graphs must not find the other kind
+            (folder / f"{name}{other}").unlink(missing_ok=True)
     write(programs[0], folder / "encoder", ENCODER_NAMES, free_encoder)
     write(programs[1], folder / "step", STEP_NAMES, free_step)
-    ending = ENDINGS[kind]
     write_manifest(folder, CONFIG, *files, f"encoder{ending}", f"step{ending}")
     write_readme(translator, folder, kind)
     return _require_equal(model, *load_graphs(folder))

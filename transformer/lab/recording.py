@@ -7,6 +7,7 @@ version of the code, so after a change of the code it is made anew.
 
 import argparse
 import hashlib
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -59,12 +60,13 @@ def stored_texts(record: Path) -> dict[str, list[str]]:
 class Recording:
     """A record that is written after every item, by ``python -m module options``.
 
-    What the file holds is kept, except for the fields of the heading, unless ``keep`` is False.
+    What the file holds is kept, unless ``keep`` is False.
     ``digits`` limits the decimals of every number outside the heading. Translations in ``texts``,
     by item, are written beside the record.
 
     Raises:
-        ValueError: if another version of the code made the items that would be kept.
+        ValueError: if another version of the code, or another heading, made the items that would be
+            kept.
     """
 
     def __init__(
@@ -87,6 +89,11 @@ class Recording:
                 f"{path} holds items that code version {made_by} made, and this is {code}: delete "
                 f"the file to start afresh, or check out that commit to continue"
             )
+        for name in heading.keys() & self.content.keys():
+            if self.content[name] != json.loads(json.dumps(heading[name])):
+                raise ValueError(
+                    f"{path} was recorded with another {name}: delete the file to start afresh"
+                )
         command = " ".join(["python -m", module, *options])
         self.content |= dict(command=command, environment=environment) | heading
         self._before = self.content.get("cpu_seconds", 0) - time.process_time()

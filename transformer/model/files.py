@@ -31,11 +31,11 @@ _CLOSED = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "; choose anot
 def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     """Let ``write`` fill a neighbouring file, then rename it to ``path``.
 
+    The file's mode is that of any new file: 0666 without the bits of the umask.
+
     Args:
         path: the file to create or replace.
         write: called with the temporary path, where there is no file yet.
-
-    The file's mode is that of any new file: 0666 without the bits of the umask.
 
     Raises:
         OSError: if the disk is full or the folder cannot be written. ``path`` is then

@@ -20,8 +20,8 @@ def sinusoidal_table(
 
     Args:
         length: number of positions, counted from 0.
-        d_model: number of columns. If it is odd, the last sine (or, for "t2t", the last cosine
-            column, which stays 0) has no partner.
+        d_model: number of columns. If it is odd, the last sine of "paper" has no cosine, and the
+            last column of "t2t" is 0.
         layout: "paper" puts sine and cosine of one wavelength side by side, with exponent
             2i / d_model. "t2t" is what the authors' code did: all sines, then all cosines, with
             exponent i / (d_model / 2 - 1), so that the longest wavelength is exactly 10000 * 2 pi.

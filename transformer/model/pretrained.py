@@ -1,7 +1,7 @@
 """Find a trained model: in the package, in a folder, in a training run, or on the Hub.
 
 One rule for everything that takes the name of a model: ``from_pretrained`` of models, tokenizers
-and translators, ``load_pretrained``, and the command line. No pickle is ever loaded.
+and translators, and the command line. No pickle is ever loaded.
 """
 
 import logging
@@ -12,7 +12,12 @@ from typing import Any, TypedDict, Unpack
 
 import torch
 from huggingface_hub import snapshot_download
-from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HFValidationError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
 
 from transformer.model.config import unknown_name
 from transformer.model.files import MANIFEST, read_json
@@ -236,8 +241,15 @@ def _download(name: str, options: HubOptions) -> Path:
         raise FileNotFoundError(
             f"{name!r} on the Hugging Face Hub has no revision {options.get('revision')!r}"
         ) from None
+    except GatedRepoError:
+        raise FileNotFoundError(
+            f"{name!r} on the Hugging Face Hub is gated: accept its conditions there, and pass "
+            f"token=... or call `hf auth login`"
+        ) from None
     except (HFValidationError, RepositoryNotFoundError):
-        raise FileNotFoundError(f"{unknown} on the Hugging Face Hub") from None
+        raise FileNotFoundError(
+            f"{unknown} on the Hugging Face Hub (a private one needs token=...)"
+        ) from None
     except OSError as error:  # errors of the Hub, the network and the disk
         raise FileNotFoundError(
             f"{unknown} within reach on the Hugging Face Hub ({type(error).__name__}). Without a "

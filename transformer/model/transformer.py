@@ -41,8 +41,8 @@ class Transformer(TranslationModel):
     ``bos_id``; its output at position i predicts the token that follows. Batches are padded at
     the end of each row.
 
-    ``save_pretrained``, ``from_pretrained`` and ``push_to_hub`` come from the Hugging Face Hub's
-    mixin: weights as safetensors, configuration as JSON.
+    ``save_pretrained``, ``from_pretrained`` and ``push_to_hub`` come from
+    :class:`~transformer.model.hub.HubModel`: weights as safetensors, configuration as JSON.
 
     Args:
         config: sizes and options.

@@ -4,7 +4,10 @@ Paper: section 2, Table 2
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
+
+import torch
 
 from transformer.baselines import (
     ConvolutionalConfig,
@@ -35,3 +38,10 @@ def build_model(config: ModelConfig) -> Model:
     """Make the model of a configuration, with fresh weights."""
     make: Callable[[Any], Model] = ARCHITECTURES[architecture(config)][1]
     return make(config)
+
+
+@cache
+def count_parameters(config: ModelConfig) -> int:
+    """Count the parameters of a model without allocating its weights."""
+    with torch.device("meta"):
+        return build_model(config).num_parameters()

@@ -6,14 +6,13 @@ Paper: section 5.2 (hardware and schedule)
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 import torch
 
 from transformer.fast.device import missing_for_compiling
 from transformer.model.config import TransformerConfig
-from transformer.recipes.architectures import ModelConfig, build_model
+from transformer.recipes.architectures import count_parameters
 from transformer.recipes.estimate import (
     activation_bytes,
     size,
@@ -110,7 +109,7 @@ def on_card(preset: Preset, card: Card, fixed: Collection[str] = ()) -> Preset:
         return preset
     if "precision" not in fixed:
         training = replace(training, precision=card.precision)
-    tokens, parameters = training.batch_tokens * training.accumulate, _parameters(preset.model)
+    tokens, parameters = training.batch_tokens * training.accumulate, count_parameters(preset.model)
     most = max(1, tokens // (training.max_length or 1))  # a batch holds the longest sentence
     counts = [n for n in range(1, most + 1) if tokens % n == 0]
     if "batch_tokens" in fixed or "accumulate" in fixed:
@@ -174,7 +173,7 @@ def describe_card(preset: Preset, card: Card) -> list[str]:
     shown += ["compiled"] * (training.compile and card.compiler)
     shown += ["activations recomputed"] * training.checkpoint_activations
     lines = [f"card: {card.title}, {size(card.memory)}; {', '.join(shown)}"]
-    needed = training_bytes(preset.model, training, _parameters(preset.model))
+    needed = training_bytes(preset.model, training, count_parameters(preset.model))
     if needed is not None and training.precision == "fp32":
         lines.append(f"on this card: about {size(needed)} of its memory; estimated, not measured")
     elif needed is not None:
@@ -213,13 +212,7 @@ def step_seconds(preset: Preset, card: Card) -> float:
     moved = again * MOVED[training.compile and card.compiler] * activation_bytes(model, kept)
     moved *= HALF_RESIDUAL if training.half_residual else 1
     moved += MOVED_LOGITS[card.compiler] * 2 * tokens * model.vocab_size
-    moved += MOVED_PER_PARAMETER * _parameters(preset.model)
+    moved += MOVED_PER_PARAMETER * count_parameters(preset.model)
     products, copies = SUSTAINED
     on_card = flops / (products * card.flops) + moved / (copies * card.bandwidth)
     return max(on_card, HOST * training.accumulate)
-
-
-@cache
-def _parameters(model: ModelConfig) -> int:
-    with torch.device("meta"):
-        return build_model(model).num_parameters()

@@ -20,7 +20,7 @@ from transformer.inference.device import choose_device
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.model.layers import GATED
-from transformer.recipes.architectures import ModelConfig, build_model
+from transformer.recipes.architectures import ModelConfig, build_model, count_parameters
 from transformer.recipes.presets import Preset
 from transformer.training.config import TrainingConfig
 from transformer.training.curve import duration
@@ -128,8 +128,7 @@ def requirements(
         at_hand: the corpus is already on this machine.
     """
     if parameters is None:
-        with torch.device("meta"):
-            parameters = build_model(preset.model).num_parameters()
+        parameters = count_parameters(preset.model)
     on_gpu = torch.cuda.is_available() if on_gpu is None else on_gpu
     download, text = (0, 0) if at_hand else LARGE_CORPORA.get(preset.corpus, (0, 0))
     return Requirements(

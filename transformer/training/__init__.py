@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.training.callbacks import Callback, EarlyStopping
-    from transformer.training.checkpoint import (
-        average_checkpoints,
-        load_pretrained,
-        save_pretrained,
-    )
+    from transformer.training.checkpoint import average_checkpoints
     from transformer.training.config import TrainingConfig
     from transformer.training.curve import read_curve
     from transformer.training.loss import TranslationLoss, perplexity
@@ -27,10 +23,8 @@ _HOMES = {
     "TranslationLoss": "loss",
     "average_checkpoints": "checkpoint",
     "learning_rate": "schedule",
-    "load_pretrained": "checkpoint",
     "perplexity": "loss",
     "read_curve": "curve",
-    "save_pretrained": "checkpoint",
 }
 
 __all__ = [
@@ -41,10 +35,8 @@ __all__ = [
     "TranslationLoss",
     "average_checkpoints",
     "learning_rate",
-    "load_pretrained",
     "perplexity",
     "read_curve",
-    "save_pretrained",
 ]
 
 

@@ -111,6 +111,8 @@ class EarlyStopping(Callback):
         if source is None:
             needed = "validation" if self.metric == "perplexity" else "score"
             raise ValueError(f"EarlyStopping needs {self.metric!r}: give the trainer a {needed}")
+        if trainer.step == 0:  # a new run: forget the one that this object watched before
+            self.best, self.waited = None, 0
         if self.waited >= self.patience:
             trainer.stop()
 
@@ -132,12 +134,15 @@ class EarlyStopping(Callback):
             trainer.stop()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the best number and the number of validations since then."""
-        return dict(best=self.best, waited=self.waited)
+        """Return the metric, its best number, and the number of validations since then."""
+        return dict(metric=self.metric, mode=self.mode, best=self.best, waited=self.waited)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Load what :meth:`state_dict` returned."""
-        self.best, self.waited = state["best"], state["waited"]
+        """Load what :meth:`state_dict` returned, unless it is of another metric."""
+        # States of earlier versions do not name their metric.
+        saved = state.get("metric", self.metric), state.get("mode", self.mode)
+        if saved == (self.metric, self.mode):
+            self.best, self.waited = state["best"], state["waited"]
 
 
 class Callbacks:

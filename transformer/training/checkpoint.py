@@ -1,4 +1,4 @@
-"""Files of a run: weights, the state to resume from, trained models, and averaged weights.
+"""Files of a run: weights, the state to resume from, and averaged weights.
 
 All are written atomically: a file that exists is complete, even after the program was killed.
 
@@ -9,22 +9,14 @@ import errno
 import io
 import zipfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from transformer.data.tokenizer import Tokenizer, TokenizerLike, load_tokenizers, save_tokenizers
-from transformer.model.base import TranslationModel
-from transformer.model.files import (
-    read_weight_file,
-    write_atomically,
-)
-from transformer.model.hub import write_folder, write_weights
-from transformer.model.pretrained import HubOptions, locate
-from transformer.model.transformer import Transformer
+from transformer.model.files import read_weight_file, write_atomically
+from transformer.model.hub import write_weights
 
 # What loads without running code.
 _LOADABLE = (str, int, float, bool, type(None))
@@ -63,8 +55,13 @@ def average_checkpoints(paths: Sequence[Path | str]) -> dict[str, Tensor]:
     Args:
         paths: weight files of the same model; the paper takes the last 5 or 20.
 
+    Returns:
+        The means by name, computed in float64 and returned as float32.
+
     Raises:
-        ValueError: if there is no file, or the files belong to different models.
+        ValueError: if ``paths`` is empty, a file is damaged, or the files belong to different
+            models.
+        FileNotFoundError: if a file does not exist.
 
     Paper: section 6.1
     """
@@ -81,59 +78,6 @@ def average_checkpoints(paths: Sequence[Path | str]) -> dict[str, Tensor]:
         for name, tensor in weights.items():
             total[name] += tensor
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
-
-
-def save_pretrained(
-    model: TranslationModel, tokenizer: TokenizerLike, folder: Path | str, half: bool = False
-) -> Path:
-    """Write a folder for :func:`load_pretrained`, ``Translator`` and the Hub.
-
-    Args:
-        model: the model.
-        tokenizer: the tokenizer that it was trained with, of both languages. A translator with two
-            tokenizers has a ``save_pretrained`` of its own.
-        folder: made if it does not exist; files in it are replaced, except a model card.
-        half: store the weights as float16, half the size.
-
-    Returns:
-        The folder.
-
-    Raises:
-        ValueError: if the vocabularies of model and tokenizer differ in size.
-        OSError: if a file cannot be written; existing files stay.
-    """
-    if tokenizer.vocab_size != model.config.vocab_size:
-        raise ValueError(
-            f"tokenizer has {tokenizer.vocab_size} tokens, the model {model.config.vocab_size}"
-        )
-    tokenizers = partial(save_tokenizers, tokenizer, tokenizer, model_max_length=model.longest)
-    return write_folder(folder, model, tokenizers, half=half)
-
-
-def load_pretrained(
-    name_or_path: Path | str, **options: Unpack[HubOptions]
-) -> tuple[Transformer, Tokenizer]:
-    """Load a Transformer and its tokenizer, as :func:`save_pretrained` wrote them.
-
-    Args:
-        name_or_path: a shipped name, a folder of a model or of a training run, a weight file, or a
-            Hub id; see :func:`~transformer.model.pretrained.locate`.
-        options: for a download from the Hub, such as ``revision``.
-
-    Raises:
-        FileNotFoundError: if there is no such model, or a file is missing.
-        ValueError: if a file is damaged, the weights do not fit the configuration, or source and
-            target have tokenizers of their own, for which there is ``Translator.from_pretrained``.
-        TypeError: if an option is unknown.
-    """
-    location = locate(name_or_path, **options)
-    model = Transformer.load(location)
-    tokenizer, _ = load_tokenizers(location.folder)
-    if not isinstance(tokenizer, Tokenizer):
-        raise ValueError(
-            f"{location.name!r} has two tokenizers; load it with Translator.from_pretrained"
-        )
-    return model, tokenizer
 
 
 def save_state(state: dict[str, Any], path: Path | str) -> None:

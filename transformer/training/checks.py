@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Int64
 from torch import nn
 
 from transformer import fast
@@ -265,7 +266,7 @@ def _require_pairs(name: str, given: Any) -> None:
         raise ValueError(f"{name} must hold pairs, got {counts}")
 
 
-def _longest(pairs: EncodedPairs) -> Any:
+def _longest(pairs: EncodedPairs) -> Int64[np.ndarray, " pairs"]:
     return np.maximum(pairs.source.lengths(), pairs.target.lengths())
 
 

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from accelerate.utils import (
     DistributedDataParallelKwargs,
+    InitProcessGroupKwargs,
     ProjectConfiguration,
     broadcast_object_list,
     gather_object,
@@ -100,6 +102,9 @@ class Trainer:
     Paper: sections 5.1 to 5.4
     """
 
+    #: Attributes that are saved with the state.
+    PROGRESS = ("step", "epoch", "position", "tokens", "seconds", "best")
+
     def __init__(
         self,
         model: TranslationModel,
@@ -133,7 +138,10 @@ class Trainer:
         self.folder = Path(folder)
         self.state_file = self.folder / STATE
         #: "fp32", "bf16" or "fp16": that of ``config``, or what the device has instead.
-        self.precision = usable_precision(config.precision, Accelerator().device)
+        # While the main process validates, the others wait, by default at most ten minutes.
+        patient = InitProcessGroupKwargs(timeout=timedelta(hours=12))
+        device = Accelerator(kwargs_handlers=[patient]).device
+        self.precision = usable_precision(config.precision, device)
         # Accelerate fixes the precision of a process; it has no public way to change it again.
         AcceleratorState._reset_state()
         place = ProjectConfiguration(logging_dir=str(self.folder / "tensorboard"))
@@ -243,7 +251,7 @@ class Trainer:
                 losses.append(self._train_step(group, count))
                 self.epoch, self.position = epoch, position  # a step that fails has used no batch
                 self.step += 1
-                tokens += count
+                self.tokens, tokens = self.tokens + count, tokens + count
                 self.report.advance()
                 self._report_written()
                 self.callbacks.call("on_step", self)
@@ -275,6 +283,7 @@ class Trainer:
             Their part of the mean loss, on the device, which may still be computing it.
         """
         accelerator, config = self.accelerator, self.config
+        self._choose_classes()  # a Translator may have changed them since the last step
         self.learning_rate = self.schedule.start(self.step + 1)
         total = torch.zeros((), device=accelerator.device)
         for i, batch in enumerate(group):
@@ -428,7 +437,7 @@ class Trainer:
 
     def _log(self, loss: float, tokens: int, started: float) -> None:
         (seconds,) = broadcast_object_list([max(time.perf_counter() - started, 1e-9)])
-        self.tokens, self.seconds = self.tokens + tokens, self.seconds + seconds
+        self.seconds += seconds
         speed = tokens / seconds
         numbers = dict(loss=loss, learning_rate=self.learning_rate, tokens_per_second=speed)
         self.report.line(self.seconds / 60, numbers)
@@ -466,10 +475,7 @@ class Trainer:
         if self.score is not None:
             with evaluation_mode(self.model), self.autocast():
                 numbers |= checks.numbers_of(self.score(self.model), numbers)
-            self._choose_classes()
         return numbers
-
-    PROGRESS = ("step", "epoch", "position", "tokens", "seconds", "best")
 
     def _save(self, weights: bool, ending: bool) -> None:
         """Save the weights, and the state if the run ends or it is time; each process must call it.

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-import torch
-
 from generated import charts
 from transformer.book.tables import Table
 from transformer.data.corpora import load_corpus
@@ -17,7 +15,7 @@ from transformer.lab.table_2.recorded import recorded_runs
 from transformer.lab.table_2.summary import Group, metric_title
 from transformer.model.config import TransformerConfig
 from transformer.published import REPOSITORY
-from transformer.recipes.architectures import architecture, build_model
+from transformer.recipes.architectures import architecture, count_parameters
 from transformer.recipes.estimate import training_flops
 from transformer.recipes.presets import PRESETS, Preset
 from transformer.recipes.record import read_record
@@ -232,14 +230,8 @@ def _runs(runs: list[tuple[str, Record]]) -> str:
              record["environment"]["code"])
         )  # fmt: skip
     head = ["run", "seed", "hardware", "minutes", "steps", "target tokens", "tokens/s", "code"]
-    commands = "\n".join(dict.fromkeys(run_command(record) for _, record in runs))
+    commands = "\n".join(dict.fromkeys(filter(None, (r.get("command") for _, r in runs))))
     return f"**Runs**\n\n{Table(head, rows).markdown()}\n```bash\n{commands}\n```\n"
-
-
-def run_command(record: Record) -> str:
-    """Return the command that repeats a run; old records do not have it, but preset and seed."""
-    command = record.get("command")
-    return command or f"transformer train {record['preset']['name']} --set seed={record['seed']}"
 
 
 def _all_scores(name: str, record: Record) -> str:
@@ -394,8 +386,7 @@ def _not_run(groups: Iterable[Group], presets: Mapping[str, Preset]) -> str:
 def _needs(preset: Preset) -> tuple[str, ...]:
     """Compute parameters, memory, steps and operations of a preset from its settings."""
     training = preset.training
-    with torch.device("meta"):  # shapes without memory
-        count = sum(weights.numel() for weights in build_model(preset.model).parameters())
+    count = count_parameters(preset.model)
     tokens = training.batch_tokens * training.accumulate
     size = f"{count:,}", f"{16 * count / 1e9:.2f} GB", f"{training.max_steps:,} × {tokens:,}"
     if not isinstance(preset.model, TransformerConfig):

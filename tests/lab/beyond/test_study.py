@@ -22,6 +22,9 @@ def test_padding_changes_no_answer_of_a_rival(rival):
     ids = torch.tensor([[3, 4, 5]])
     padded = torch.tensor([[3, 4, 5, 0, 0], [6, 7, 8, 3, 4]])
     torch.testing.assert_close(model(padded)[0, :3], model(ids)[0])
+    model.each = False
+    torch.testing.assert_close(model(padded)[0], model(ids)[0])
+    model.each = True
     assert not torch.allclose(model(torch.tensor([[4, 3, 5]]))[0, 2], model(ids)[0, 2], atol=1e-4)
 
 

@@ -12,9 +12,9 @@ from transformer.lab.speed import throughput
 from transformer.lab.table_2 import record
 from transformer.lab.table_2.recorded import RUNS
 from transformer.recipes import cards
-from transformer.recipes.cards import CARDS, OF_CARD, on_card
-from transformer.recipes.presets import PRESETS
-from transformer.recipes.record import read_record, read_translations
+from transformer.recipes.cards import CARDS, on_card
+from transformer.recipes.presets import PRESETS, get_preset
+from transformer.recipes.record import read_record, read_translations, write_record
 from transformer.recipes.translation import TranslationRun
 
 
@@ -50,15 +50,20 @@ def test_the_records_of_the_package_are_of_their_presets():
         found = read_record(path)["preset"]
         if name in PRESETS:
             preset = PRESETS[name].with_changes(seed=int(seed))
-            theirs, mine = found["training"], preset.training
-            if mine.precision != "fp32":  # a card chose these, for the same step
-                preset = preset.with_changes(**{field: theirs[field] for field in OF_CARD})
-                step = mine.batch_tokens * mine.accumulate
-                assert theirs["batch_tokens"] * theirs["accumulate"] == step, path
             assert record.is_recorded(preset), path
         else:  # a preset with changes, which the name adds
             assert found["name"] in PRESETS and name.startswith(f"{found['name']}-"), path
             assert found["training"]["seed"] == int(seed), path
+
+
+def test_a_run_on_another_card_is_recorded_once(tmp_path, monkeypatch):
+    preset = get_preset("mixture-base")
+    made = on_card(preset, CARDS["h100"])
+    write_record(tmp_path / f"{record.run_name(preset)}.json", dict(preset=made.to_dict()))
+    monkeypatch.setattr(record, "RUNS", tmp_path)
+    assert on_card(preset, CARDS["t4"]).training.precision != made.training.precision
+    assert record.is_recorded(on_card(preset, CARDS["t4"]))
+    assert not record.is_recorded(on_card(preset.with_changes(max_steps=9), CARDS["t4"]))
 
 
 def test_the_plan_of_a_gpu_begins_with_what_needs_no_text(tmp_path):
@@ -125,6 +130,8 @@ def test_what_cannot_be_downloaded_is_named_and_the_rest_is_recorded(monkeypatch
         "f: failed, sacremoses is missing\n"
     )
     assert record.run_items([item("d", None), item("e", "news", state="recorded")], None, 1e12) == 0
+    assert record.run_items([item("g", None)], None, until=0) == 1
+    assert capsys.readouterr().err == "not recorded:\ng: no time left\n" and "g" not in done
     stopped = record.Item("f", None, lambda: "missing", lambda: False)
     assert record.run_items([stopped], None, float("inf")) == 130
 

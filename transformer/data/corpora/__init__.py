@@ -48,16 +48,16 @@ def load_corpus(name: str, data_dir: Path | str | None = None) -> Corpus:
     """Load a corpus by name.
 
     Args:
-        name: One of :func:`corpus_names`: a family and two languages.
-        data_dir: Directory of the user's own files, searched first; None for the value of the
+        name: one of :func:`corpus_names`: a family and two languages.
+        data_dir: directory of the user's own files, searched first; None for the value of the
             environment variable ``TRANSFORMER_DATA_DIR``, if any. Each file is searched in the
             folder of its corpus (``tatoeba-en-fr``, ``multi30k-task1``, ``wmt14-en-de``,
             ``wmt-newstest-en-de``, ...), then in the directory itself. A mixture takes its
             files from the folders of its component corpora.
 
     Raises:
-        ValueError: If there is no such corpus, or a file of it is damaged.
-        FileNotFoundError: If a file is not on this machine and cannot be downloaded.
+        ValueError: if there is no such corpus, or a file of it is damaged.
+        FileNotFoundError: if a file is not on this machine and cannot be downloaded.
 
     Paper: section 5.1
     """
@@ -85,19 +85,24 @@ def corpus_from_files(
     """Make a corpus from aligned text files, named after the source file for training.
 
     Args:
-        train: Source file and target file of the training text. If validation files are given, it
+        train: source file and target file of the training text. If validation files are given, it
             stays on disk and may be larger than the memory.
-        validation: The same for validation. If None, 5% of the training pairs, at most 2,000,
+        validation: the same for validation. If None, 5% of the training pairs, at most 2,000,
             are held out; they share no sentence with the rest.
-        test: The same for a test split; None for no test split.
-        source_language: Language code, such as ``en``.
-        target_language: Language code of the target.
-        max_words: See :func:`~transformer.data.parallel.load_parallel_files`.
+        test: the same for a test split; None for no test split.
+        source_language: language code, such as ``en``.
+        target_language: language code of the target.
+        max_words: see :func:`~transformer.data.parallel.load_parallel_files`.
 
     Raises:
-        FileNotFoundError: If a file is missing.
-        ValueError: If a file cannot be used, or there are too few pairs to hold some out.
+        TypeError: if ``train``, ``validation`` or ``test`` is not a pair of files.
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file cannot be used, or there are too few pairs to hold some out.
     """
+    given = dict(train=train, validation=validation, test=test)
+    for name, pair in given.items():
+        if pair is not None and (isinstance(pair, str | Path) or len(pair) != 2):
+            raise TypeError(f"{name} must be a source file and a target file, got {pair!r}")
     if validation is None:
         pairs = load_parallel_files(*train, max_words)
         size = min(2000, max(1, len(pairs) // 20))
@@ -109,7 +114,6 @@ def corpus_from_files(
         }
     if test is not None:
         splits["test"] = load_parallel_files(*test, max_words)
-    given = dict(train=train, validation=validation, test=test)
     files = {name: (str(pair[0]), str(pair[1])) for name, pair in given.items() if pair}
     name, licence = Path(train[0]).name, "of the user's own files"
     return Corpus(name, source_language, target_language, licence, splits, files)

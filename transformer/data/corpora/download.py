@@ -33,14 +33,14 @@ def download(
     The file appears at ``path`` only when it is complete and verified.
 
     Args:
-        urls: Sources of the same file, in the order to try them.
-        path: The file to write; missing folders are made.
+        urls: sources of the same file, in the order to try them.
+        path: the file to write; missing folders are made.
         expected_sha256: SHA-256 of the whole file, in hex.
-        timeout: Seconds without an answer after which a source is abandoned, above 0.
+        timeout: seconds without an answer after which a source is abandoned, above 0.
 
     Raises:
-        DownloadError: If no source provided the right file; the one-line message has every reason.
-        OSError: If the file cannot be written, for example because the disk is full.
+        DownloadError: if no source provided the right file; the one-line message has every reason.
+        OSError: if the file cannot be written, for example because the disk is full.
     """
     path, reasons = Path(path), []
 

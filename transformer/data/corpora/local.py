@@ -16,13 +16,13 @@ def find_file(name: str, folder: str, data_dir: Path | str | None = None) -> Pat
     that ending.
 
     Args:
-        name: File name, such as ``train.en.gz``.
-        folder: Folder of the corpus, such as ``multi30k-task1``.
-        data_dir: The user's data directory; None for the value of the environment variable
+        name: file name, such as ``train.en.gz``.
+        folder: folder of the corpus, such as ``multi30k-task1``.
+        data_dir: the user's data directory; None for the value of the environment variable
             ``TRANSFORMER_DATA_DIR``, if any.
 
     Raises:
-        FileNotFoundError: If the data directory does not exist. A missing file gives None.
+        FileNotFoundError: if the data directory does not exist. A missing file gives None.
     """
     roots = [EMBEDDED]
     named = data_dir if data_dir is not None else os.environ.get(DATA_DIR_VARIABLE)

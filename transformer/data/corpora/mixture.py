@@ -29,15 +29,15 @@ def load_mixture(language: str, data_dir: Path | str | None = None) -> dict[str,
 
     Args:
         language: ``de`` or ``fr``, paired with English.
-        data_dir: Directory of the user's own files, searched first.
+        data_dir: directory of the user's own files, searched first.
 
     Returns:
         ``train``, shuffled; ``validation`` (newstest2013); ``test`` (newstest2014); and, for scores
         within the training domains, ``tatoeba`` and ``multi30k``, the test splits of these two.
 
     Raises:
-        FileNotFoundError: If a file is not on this machine and cannot be downloaded.
-        ValueError: If a file is damaged.
+        FileNotFoundError: if a file is not on this machine and cannot be downloaded.
+        ValueError: if a file is damaged.
     """
     news = wmt.load_newstest(language, data_dir)
     missing = [name for name in TRAINING_NEWS if name not in news]

@@ -54,14 +54,14 @@ def load_multi30k(source: str, target: str, data_dir: Path | str | None = None) 
     Missing files are downloaded.
 
     Args:
-        source: Source language: ``en``, ``de`` or ``fr``.
-        target: Target language, another of them.
-        data_dir: Directory of the user's own files, searched before the cache.
+        source: source language: ``en``, ``de`` or ``fr``.
+        target: target language, another of them.
+        data_dir: directory of the user's own files, searched before the cache.
 
     Raises:
-        DownloadError: If a file is not on this machine and cannot be downloaded.
-        OSError: If a download cannot be written.
-        ValueError: If a file in the folder ``multi30k-task1`` of the data directory is not the one
+        DownloadError: if a file is not on this machine and cannot be downloaded.
+        OSError: if a download cannot be written.
+        ValueError: if a file in the folder ``multi30k-task1`` of the data directory is not the one
             of the corpus. A file in the data directory itself is then ignored.
     """
     return {

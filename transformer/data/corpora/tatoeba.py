@@ -36,8 +36,8 @@ def read_pairs(path: Path | str) -> Split:
     A third column, with the names of the authors in later exports, is ignored.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If a line has fewer than two columns, or the file is not readable text.
+        FileNotFoundError: if there is no such file.
+        ValueError: if a line has fewer than two columns, or the file is not readable text.
     """
     columns = [line.split("\t", 2) for line in read_lines(path)]
     for number, line in enumerate(columns, start=1):
@@ -55,11 +55,11 @@ def load_tatoeba(language: str, data_dir: Path | str | None = None) -> dict[str,
 
     Args:
         language: ``de``, which is part of the package, or ``fr``, which is not.
-        data_dir: Directory of the user's own files, searched first.
+        data_dir: directory of the user's own files, searched first.
 
     Raises:
-        FileNotFoundError: If a file is missing.
-        ValueError: If a file is damaged.
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file is damaged.
     """
     folder = f"tatoeba-en-{language}"
     pairs, english, other = (require_file(name, folder, data_dir) for name in FILES[language])

@@ -195,7 +195,7 @@ def plain(tree: Tree) -> Tree | None:
 
 @cache
 def _without_functions(label: str) -> str:
-    # A leading sign is part of the name, as in -LRB-.
+    # The first character always stays, so that no label becomes empty.
     return label[0] + re.split("[-=]", label[1:], maxsplit=1)[0]
 
 

@@ -37,12 +37,12 @@ def load_wmt14(language: str, data_dir: Path | str | None = None) -> dict[str, S
 
     Args:
         language: ``de`` or ``fr``.
-        data_dir: Directory of the user's own files. If ``wmt14-en-de/train.en-de.en`` (or ``.gz``)
+        data_dir: directory of the user's own files. If ``wmt14-en-de/train.en-de.en`` (or ``.gz``)
             is in it, so must be newstest2013 and newstest2014; otherwise `datasets` downloads all.
 
     Raises:
-        DownloadError: If the data are not on this machine and cannot be downloaded.
-        ValueError: If `datasets` is needed and not installed, or a file is damaged.
+        DownloadError: if the data are not on this machine and cannot be downloaded.
+        ValueError: if `datasets` is needed and not installed, or a file is damaged.
 
     Paper: section 5.1
     """
@@ -76,11 +76,11 @@ def load_newstest(language: str, data_dir: Path | str | None = None) -> dict[str
 
     Args:
         language: ``de`` (2008 to 2018) or ``fr`` (2008 to 2014).
-        data_dir: Directory with files such as ``wmt-newstest-en-de/newstest2014.en-de.en.gz``.
+        data_dir: directory with files such as ``wmt-newstest-en-de/newstest2014.en-de.en.gz``.
 
     Raises:
-        FileNotFoundError: If newstest2013 or newstest2014 is missing.
-        ValueError: If a file is damaged.
+        FileNotFoundError: if newstest2013 or newstest2014 is missing.
+        ValueError: if a file is damaged.
 
     Paper: section 6.1
     """

@@ -77,12 +77,19 @@ class EncoderModel(nn.Module):
         for layer in self.layers:
             y = layer(y, mask)
         y = self.norm(y)
-        if self.each:
-            return self.answer(y)
-        if not ids:
-            return self.answer(y.mean(dim=1))
-        real = (x != self.config.pad_id)[..., None]
-        return self.answer(torch.where(real, y, 0.0).sum(dim=1) / real.sum(dim=1).clamp(min=1))
+        return self.answer(y if self.each else mean_of_sequence(y, x, self.config.pad_id))
+
+
+def mean_of_sequence(
+    y: Float[Tensor, "B S features"],
+    x: Int[Tensor, "B S"] | Float[Tensor, "B S inputs"],
+    pad_id: int = 0,
+) -> Float[Tensor, "B features"]:
+    """Average ``y`` over the positions of each sequence ``x``, without the padding of token ids."""
+    if x.is_floating_point():
+        return y.mean(dim=1)
+    real = (x != pad_id)[..., None]
+    return torch.where(real, y, 0.0).sum(dim=1) / real.sum(dim=1).clamp(min=1)
 
 
 def train_by_rows(

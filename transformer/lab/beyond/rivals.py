@@ -5,6 +5,7 @@ from typing import Any
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from transformer.lab.beyond.encoder_model import mean_of_sequence
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.masks import padding_mask
 
@@ -53,7 +54,7 @@ class LSTMModel(nn.Module):
     ) -> Float[Tensor, "B *positions outputs"]:
         """Answer for each sequence of a batch, or for each of its positions."""
         y = self.read(x)
-        return self.answer(y if self.each else y.mean(dim=1))
+        return self.answer(y if self.each else mean_of_sequence(y, x))
 
 
 class AttentiveGRU(LSTMModel):

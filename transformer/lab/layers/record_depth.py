@@ -5,6 +5,7 @@
 Ctrl-C stops it, and the same command continues.
 """
 
+import argparse
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -26,7 +27,7 @@ from transformer.lab.layers.warm_up import (
     make,
     schedule,
 )
-from transformer.lab.recording import Recording, parser
+from transformer.lab.recording import Recording
 from transformer.model.config import NormPlacement
 
 MODULE = "transformer.lab.layers.record_depth"
@@ -34,7 +35,8 @@ MODULE = "transformer.lab.layers.record_depth"
 
 def main() -> None:
     """Make what is missing in both records."""
-    parser(__doc__, None).parse_args()
+    # No --output: there are two records.
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     torch.set_num_threads(1)
     record_depth(depth.RECORD)
     record_warm_up(RECORD)

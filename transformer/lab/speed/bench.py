@@ -263,10 +263,10 @@ def show(table: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Run the parts, print each table, and write the record at the end."""
+    """Run the parts, print each table, and write the record of all of them at the end."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="*", help=f"all, or some of: {', '.join(PARTS)}, memory")
-    parser.add_argument("--output", type=Path, default=RECORD)
+    parser.add_argument("--output", type=Path, help="file of the record; none for some parts only")
     parser.add_argument("--found", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--part", help=argparse.SUPPRESS)
     parser.add_argument("--memory", help=argparse.SUPPRESS)
@@ -294,8 +294,10 @@ def main() -> None:
             rows = summarise({name: [peak[i]] for name, peak in peaks.items()})
             tables[key] = dict(title=title, unit="MiB", rows=rows)
             show(tables[key])
-    record = dict(environment=describe_environment(), command="make bench", tables=tables)
-    print(f"\n{write_record(options.output, record)}: written")
+    output = options.output or (None if options.parts else RECORD)
+    if output is not None:
+        record = dict(environment=describe_environment(), command="make bench", tables=tables)
+        print(f"\n{write_record(output, record)}: written")
 
 
 if __name__ == "__main__":

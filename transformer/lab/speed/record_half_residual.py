@@ -67,8 +67,6 @@ def main() -> None:
             recording.say(f"seed {seed}, {name}: {found[name]}")
         recording.content["seeds"].append(found)
         recording.save(f"seed {seed}")
-    recording.content["differences"] = differences(recording.content["seeds"])
-    recording.save(str(recording.content["differences"]))
 
 
 def train(
@@ -85,17 +83,6 @@ def train(
             trainer.step += 1
         held_out_perplexity = perplexity(trainer.model, held_out, trainer.accelerator.autocast())
     return dict(loss=statistics.mean(losses[-_LAST:]), perplexity=held_out_perplexity)
-
-
-def differences(seeds: list[dict[str, dict[str, float]]]) -> dict[str, Any]:
-    """Return the mean and the standard deviation, over seeds, of what half_residual changes."""
-    compared: dict[str, Any] = {}
-    plain, half = RUNS
-    for measure in ("loss", "perplexity"):
-        gaps = [found[half][measure] - found[plain][measure] for found in seeds]
-        spread = statistics.stdev(gaps) if len(gaps) > 1 else None
-        compared[measure] = dict(mean=statistics.mean(gaps), deviation=spread)
-    return compared
 
 
 if __name__ == "__main__":

@@ -93,8 +93,8 @@ def measure_step_time(
     # The profiler delays the start of a GPU's kernels, but does not lengthen them.
     seconds = seconds_by_kind(profiler.events() or [], timed if on_gpu else profiled, on_gpu)
     kinds = {kind: spent / steps for kind, spent in seconds.items() if spent > 0}
-    rate = sum(tokens[-steps:]) / steps
-    return StepTime(device_label(device), training.precision, steps, timed / steps, rate, kinds)
+    mean = sum(tokens[2 : 2 + steps]) / steps  # of the timed steps
+    return StepTime(device_label(device), training.precision, steps, timed / steps, mean, kinds)
 
 
 def seconds_by_kind(

@@ -28,10 +28,10 @@ from transformer.lab.recording import same_recipe
 from transformer.lab.speed.throughput import record_throughput, throughput_file
 from transformer.lab.table_2.recorded import RUNS
 from transformer.model.files import write_atomically
-from transformer.recipes.cards import on_this_card
+from transformer.recipes.cards import OF_CARD, on_this_card
 from transformer.recipes.description import describe
 from transformer.recipes.presets import Preset, get_preset
-from transformer.recipes.record import read_record
+from transformer.recipes.record import read_record, recorded_preset
 from transformer.recipes.translation import TranslationRun
 from transformer.training.callbacks import Callback
 from transformer.training.curve import read_curve
@@ -64,9 +64,18 @@ def run_name(preset: Preset) -> str:
 
 
 def is_recorded(preset: Preset) -> bool:
-    """Whether there is a record of this run with the same recipe."""
+    """Whether there is a record of this run with the same recipe, as fitted to any card."""
     path = RUNS / f"{run_name(preset)}.json"
-    return path.exists() and same_recipe(read_record(path), preset)
+    if not path.exists():
+        return False
+    found = read_record(path)
+    theirs, mine = recorded_preset(found)["training"], preset.training
+    half = "fp32" not in (theirs.get("precision", "fp32"), mine.precision)
+    step = mine.batch_tokens * mine.accumulate
+    if half and theirs["batch_tokens"] * theirs["accumulate"] == step:
+        chosen = {name: theirs[name] for name in OF_CARD if name in theirs}  # by the card
+        preset = preset.with_changes(**chosen)
+    return same_recipe(found, preset)
 
 
 def state(preset: Preset, output: Path) -> str:
@@ -93,6 +102,7 @@ def record(
             return False
         run.finish(print)
     texts = folder / "translations.json.gz"
+    target.with_suffix(".counts.npz").unlink(missing_ok=True)  # of the former translations
     write_atomically(target.with_suffix(f".{texts.name}"), lambda p: shutil.copyfile(texts, p))
     write_atomically(target, lambda p: shutil.copyfile(finished, p))  # last: the run is recorded
     return True
@@ -175,7 +185,8 @@ def run_items(items: Sequence[Item], data_dir: Path | None, until: float) -> int
         if item.state() == "recorded":
             continue
         if time.time() > until:
-            return 1
+            skipped.append(f"{item.name}: no time left")
+            continue
         try:
             if item.corpus is not None and item.corpus not in unavailable:
                 try:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from transformer.inference.model_card import model_card
+from transformer.inference.translator import Translator
 from transformer.lab.table_2.counts import count_missing
 from transformer.lab.table_2.recorded import RUNS, recorded_runs, with_first_run
 from transformer.lab.table_2.summary import group_runs, hardware_of, total_steps
 from transformer.model.pretrained import SHIPPED_FOLDER
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record
-from transformer.training.checkpoint import load_pretrained, save_pretrained
 
 LIMIT = 13_000_000  # bytes of weights that the package may gain by a model
 
@@ -36,13 +36,17 @@ def record_name(record: dict[str, Any]) -> str:
     """Name a run after its preset and seed, and after its languages or steps where they differ.
 
     In other languages, only the steps of a run that continued another one are named. They include
-    that one's.
+    that one's. The precision is named where nothing else differs.
     """
     preset, corpus = get_preset(record["preset"]["name"]), record["corpus"]
     other, steps = corpus["name"] != preset.corpus, total_steps(record)
     changes = list(corpus["languages"]) if other else []
     if "first_run" in record if other else steps != preset.training.max_steps:
         changes.append(f"{steps}-steps")
+    precision = record["preset"]["training"].get("precision", "fp32")
+    # Which half precision it is, the card decides.
+    if not changes and (precision == "fp32") != (preset.training.precision == "fp32"):
+        changes.append(precision)
     return "-".join([preset.name, *changes, f"seed{record['seed']}"])
 
 
@@ -73,19 +77,17 @@ def main() -> None:
     parser.add_argument("name", help="what Translator.from_pretrained will call it")
     options = parser.parse_args()
     record = with_first_run(read_record(options.run / "run.json"), recorded_runs(RUNS))
-    model, tokenizer = load_pretrained(options.run / "model")
-    folder = SHIPPED_FOLDER / options.name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "README.md").write_text(card(options.name, record), encoding="utf-8")
-    save_pretrained(model, tokenizer, folder, half=True)
+    translator = Translator.from_pretrained(options.run / "model")
+    if (size := 2 * translator.model.num_parameters()) > LIMIT:  # in float16
+        raise ValueError(f"the weights take {size:,} bytes, more than {LIMIT:,}")
+    translator.card = card(options.name, record)
+    folder = translator.save_pretrained(SHIPPED_FOLDER / options.name, half=True)
     for file in folder.iterdir():
         file.chmod(0o644)
-    size = (folder / "model.safetensors").stat().st_size
-    if size > LIMIT:
-        raise ValueError(f"the weights take {size:,} bytes, more than {LIMIT:,}")
     RUNS.mkdir(exist_ok=True)
     target = RUNS / record_name(record)
     shutil.copyfile(options.run / "run.json", f"{target}.json")
+    Path(f"{target}.counts.npz").unlink(missing_ok=True)  # of a former run
     texts = "translations.json.gz"
     shutil.copyfile(options.run / texts, f"{target}.{texts}")
     count_missing([target.name], None, RUNS)

@@ -93,9 +93,7 @@ def paired_interval(found: Sequence[float], level: float = 0.95) -> tuple[float,
     return mean - half, mean + half
 
 
-def support(
-    values: Values, metric: Metric, conclusion: Conclusion, as_printed: bool = False
-) -> tuple[int, int]:
+def support(values: Values, metric: Metric, conclusion: Conclusion) -> tuple[int, int]:
     """Count the pairs of rows that support a conclusion, and those that contradict it.
 
     A pair supports it if its :func:`paired_interval` is above zero, and contradicts it if the
@@ -107,23 +105,15 @@ def support(
         values: of the metric, by row and seed.
         metric: the metric.
         conclusion: the conclusion.
-        as_printed: whether the values are the paper's own, from :func:`printed`: it trained each
-            row once, so each gain counts as it is.
 
     Paper: section 6.2
     """
     level = 1 - 0.05 / len(conclusion.pairs)
-    found = [gains(values, metric, better, worse) for better, worse in conclusion.pairs]
-    if as_printed:
-        intervals = [(gain, gain) for (gain,) in found]
-    else:
-        intervals = [paired_interval(each, level) for each in found]
+    intervals = [paired_interval(gains(values, metric, *pair), level) for pair in conclusion.pairs]
     return sum(low > 0 for low, _ in intervals), sum(high < 0 for _, high in intervals)
 
 
-def verdict(
-    values: Values, metric: Metric, conclusion: Conclusion, as_printed: bool = False
-) -> Verdict:
+def verdict(values: Values, metric: Metric, conclusion: Conclusion) -> Verdict:
     """Decide whether a conclusion of the paper holds for our rows, by one metric.
 
     It is "undecided" if no pair of rows counts (:func:`support`), "holds" if all pairs support it,
@@ -133,11 +123,10 @@ def verdict(
         values: as for :func:`support`.
         metric: the metric.
         conclusion: the conclusion.
-        as_printed: as for :func:`support`.
 
     Paper: section 6.2
     """
-    supporting, contradicting = support(values, metric, conclusion, as_printed)
+    supporting, contradicting = support(values, metric, conclusion)
     if supporting == len(conclusion.pairs):
         return "holds"
     if supporting:
