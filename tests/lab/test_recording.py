@@ -64,7 +64,9 @@ def test_a_record_is_continued_under_the_heading_that_began_it(tmp_path):
     path = tmp_path / "record.json"
     Recording(path, "module", sizes=(1, 2)).save("begun")
     assert Recording(path, "module", sizes=(1, 2)).content["sizes"] == (1, 2)
-    with pytest.raises(ValueError, match="was recorded with another sizes: delete the file"):
+    with pytest.raises(
+        ValueError, match="recorded with a different value of sizes: delete the file"
+    ):
         Recording(path, "module", sizes=(1, 3))
 
 

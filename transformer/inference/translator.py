@@ -65,7 +65,8 @@ class Translator:
             that has some of them stays as it is. False removes them.
 
     Raises:
-        TypeError: if the model or a tokenizer comes from another library.
+        TypeError: if ``model`` is not a TranslationModel, or a tokenizer lacks the methods of
+            Tokenizer.
         ValueError: if a tokenizer does not fit the model.
 
     Paper: section 6.1

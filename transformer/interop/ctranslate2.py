@@ -124,7 +124,7 @@ class CTranslate2Translator:
         batch_size: int = 64,
         **search: Any,
     ) -> str | list[str]:
-        """Translate sentences as ``Translator.translate`` does, whose other arguments it lacks.
+        """Translate sentences as ``Translator.translate`` does, with fewer arguments.
 
         There is no ``n_best``, and a sentence in capitals is translated without a change of case.
 

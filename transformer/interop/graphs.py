@@ -153,7 +153,8 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
     Args:
         translator: a Transformer with one :class:`~transformer.data.tokenizer.Tokenizer`, or with
             two of :class:`~transformer.data.sentencepiece.SentencePieceTokenizer`.
-        folder: created if missing; files of these names are replaced.
+        folder: created if missing; files of these names are replaced, and
+            graphs of the other kind removed.
         kind: "torch" for ``torch.export``, "onnx" for ``torch.onnx.export``.
 
     Returns:

@@ -65,8 +65,8 @@ class Recording:
     by item, are written beside the record.
 
     Raises:
-        ValueError: if another version of the code, or another heading, made the items that would be
-            kept.
+        ValueError: if the items that would be kept were made by another version of the code, or
+            under another heading.
     """
 
     def __init__(
@@ -92,7 +92,8 @@ class Recording:
         for name in heading.keys() & self.content.keys():
             if self.content[name] != json.loads(json.dumps(heading[name])):
                 raise ValueError(
-                    f"{path} was recorded with another {name}: delete the file to start afresh"
+                    f"{path} was recorded with a different value of {name}: delete the file to "
+                    f"start afresh"
                 )
         command = " ".join(["python -m", module, *options])
         self.content |= dict(command=command, environment=environment) | heading

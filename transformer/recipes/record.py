@@ -58,7 +58,7 @@ def read_record(path: Path | str) -> dict[str, Any]:
 
 
 def recorded_preset(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the recipe of a recorded run, as one process would take it.
+    """Return the recipe of a recorded run, as a single process would run it.
 
     Its "accumulate" counts the batches that all processes take in a step.
     """

@@ -137,10 +137,10 @@ class Trainer:
 
         self.folder = Path(folder)
         self.state_file = self.folder / STATE
-        #: "fp32", "bf16" or "fp16": that of ``config``, or what the device has instead.
         # While the main process validates, the others wait, by default at most ten minutes.
         patient = InitProcessGroupKwargs(timeout=timedelta(hours=12))
         device = Accelerator(kwargs_handlers=[patient]).device
+        #: "fp32", "bf16" or "fp16": that of ``config``, or what the device has instead.
         self.precision = usable_precision(config.precision, device)
         # Accelerate fixes the precision of a process; it has no public way to change it again.
         AcceleratorState._reset_state()

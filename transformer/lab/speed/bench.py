@@ -263,10 +263,12 @@ def show(table: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Run the parts, print each table, and write the record of all of them at the end."""
+    """Run the parts and print each table; write the record if all ran or --output names a file."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="*", help=f"all, or some of: {', '.join(PARTS)}, memory")
-    parser.add_argument("--output", type=Path, help="file of the record; none for some parts only")
+    parser.add_argument(
+        "--output", type=Path, help="file of the record; without it, none is written for some parts"
+    )
     parser.add_argument("--found", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--part", help=argparse.SUPPRESS)
     parser.add_argument("--memory", help=argparse.SUPPRESS)
