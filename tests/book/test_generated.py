@@ -18,6 +18,7 @@ from transformer.lab.table_2.recorded import RUNS, recorded_runs
 from transformer.lab.table_2.summary import hardware_of, metric_of, metric_title
 from transformer.published import REPOSITORY
 from transformer.recipes.presets import PRESETS
+from transformer.recipes.record import recorded_command
 
 ROOT = generated.ROOT
 CHAPTERS = claims.chapters(ROOT).values()
@@ -212,7 +213,7 @@ def test_every_record_is_there_with_all_its_scores():
     for name, record in recorded_runs().items():
         run = f"[{name}](" if REPOSITORY else f"`{name}`"
         assert run in text and f"All scores of {name}" in text
-        for fact in (record["command"], f"{record['minutes']:,.1f}", hardware_of(record)):
+        for fact in (recorded_command(record), f"{record['minutes']:,.1f}", hardware_of(record)):
             assert fact in text
         for entry in record["metrics"]:
             assert entry["signature"] in text and f"{entry['score']:.2f}" in text

@@ -70,6 +70,16 @@ def recorded_preset(record: dict[str, Any]) -> dict[str, Any]:
     return preset | dict(training=training | dict(accumulate=training["accumulate"] * processes))
 
 
+def recorded_command(record: dict[str, Any]) -> str | None:
+    """Return the command that repeats a recorded run, in as many processes; None if none does."""
+    command, hardware = record.get("command"), record["environment"]["hardware"]
+    if command is None or hardware["devices"] == 1:
+        return command
+    cpu = "ACCELERATE_USE_CPU=true " * (hardware["device"] == "cpu")
+    launch = f"torchrun --nproc-per-node {hardware['devices']} -m transformer.cli"
+    return f"{cpu}{launch}{command.removeprefix('transformer')}"
+
+
 def write_translations(path: Path | str, translations: dict[str, list[str]]) -> Path:
     """Write the translations of a run, by test split, so that they can be scored again."""
     text = json.dumps(translations, ensure_ascii=False, indent=0).encode()

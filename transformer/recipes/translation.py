@@ -30,6 +30,7 @@ from transformer.recipes.presets import PRESETS, Preset
 from transformer.recipes.record import (
     describe_environment,
     read_record,
+    recorded_command,
     write_record,
     write_translations,
 )
@@ -239,7 +240,7 @@ class TranslationRun:
             record["parameters"],
             record | dict(hardware=record["environment"]["hardware"]["device"]),
             self.preset.name,
-            self.command,
+            recorded_command(record),
         )
 
     def _samples(self, translations: dict[str, list[str]], count: int = 8) -> list[dict[str, str]]:

@@ -18,7 +18,7 @@ from transformer.published import REPOSITORY
 from transformer.recipes.architectures import architecture, count_parameters
 from transformer.recipes.estimate import training_flops
 from transformer.recipes.presets import PRESETS, Preset
-from transformer.recipes.record import read_record
+from transformer.recipes.record import read_record, recorded_command
 
 Record = dict[str, Any]
 
@@ -230,7 +230,7 @@ def _runs(runs: list[tuple[str, Record]]) -> str:
              record["environment"]["code"])
         )  # fmt: skip
     head = ["run", "seed", "hardware", "minutes", "steps", "target tokens", "tokens/s", "code"]
-    commands = "\n".join(dict.fromkeys(filter(None, (r.get("command") for _, r in runs))))
+    commands = "\n".join(dict.fromkeys(filter(None, (recorded_command(r) for _, r in runs))))
     return f"**Runs**\n\n{Table(head, rows).markdown()}\n```bash\n{commands}\n```\n"
 
 

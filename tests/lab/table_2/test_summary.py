@@ -21,6 +21,7 @@ from transformer.lab.table_2.verdicts import (
     difference,
     rivals,
 )
+from transformer.recipes.record import recorded_command
 
 PLAIN = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
 TOKENS = PLAIN.replace("13a", "none")
@@ -83,6 +84,9 @@ def test_the_batches_of_all_processes_count_for_the_budget():
     (both,) = group_runs({"one": make_record(1), "two": shared})
     assert both.budget == (8, 8) and len(both.runs) == 2
     assert Group("two", {"two": shared}).budget == (8, 8)
+    shared["command"] = "transformer train x"
+    launch = "ACCELERATE_USE_CPU=true torchrun --nproc-per-node 2 -m transformer.cli train x"
+    assert recorded_command(shared) == launch
 
 
 def test_two_budgets_of_one_preset_are_told_apart_by_name():
