@@ -130,7 +130,7 @@ def test_what_cannot_be_downloaded_is_named_and_the_rest_is_recorded(monkeypatch
         "f: failed, sacremoses is missing\n"
     )
     assert record.run_items([item("d", None), item("e", "news", state="recorded")], None, 1e12) == 0
-    assert record.run_items([item("g", None)], None, until=0) == 1
+    assert record.run_items([item("g", None)], None, until=0.0) == 1
     assert capsys.readouterr().err == "not recorded:\ng: no time left\n" and "g" not in done
     stopped = record.Item("f", None, lambda: "missing", lambda: False)
     assert record.run_items([stopped], None, float("inf")) == 130
