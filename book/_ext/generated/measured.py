@@ -12,10 +12,11 @@ from transformer.lab.speed import roofline
 from transformer.lab.speed import scale as sizes
 from transformer.lab.speed.comparison import RECORD, STEP_TIME, Row, speed_table
 from transformer.lab.speed.step_time import KINDS, StepTime
-from transformer.lab.speed.throughput import MEASUREMENTS
+from transformer.lab.speed.throughput import MEASUREMENTS, throughput_file
 from transformer.lab.table_2.recorded import recorded_runs
+from transformer.lab.table_2.summary import hardware_of
 from transformer.lab.table_3.claims import paired_interval
-from transformer.recipes.cards import CARDS, SUSTAINED
+from transformer.recipes.cards import CARDS, SENTENCE, SUSTAINED
 from transformer.recipes.estimate import size
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record
@@ -91,11 +92,12 @@ def scale() -> dict[str, str]:
         "utilisation": f"{sizes.UTILISATION:.0%} of the peak in half precision ("
         + ", ".join(f"{rate / 1e12:.0f} TFLOP/s on an {gpu}" for gpu, rate in _PEAKS)
         + ")",
-        "sentence": str(sizes.SENTENCE),
-    } | _roofline()
+        "sentence": str(SENTENCE),
+    } | (_roofline() | _measured_step())
 
 
 _PEAKS = sizes.PEAK_FLOPS.items()
+_BASE = get_preset("wmt14-base")
 _HOW = {"compiled": "by default", "compiled, half_residual": "with `half_residual`"}
 
 
@@ -142,6 +144,21 @@ def _roofline() -> dict[str, str]:
         if record["kernels_ran"]
         else "a stand-in for CUDA that runs no kernel",
         "roofline-best": f"{best / 1e12:.0f} TFLOP/s",
+    }
+
+
+def _measured_step() -> dict[str, str]:
+    """Compare the recorded step of the base model on a GPU with what the counts predict for it."""
+    record, counts = (read_record(path) for path in (throughput_file(_BASE), roofline.RECORD))
+    card = CARDS["h200"]
+    assert "H200" in record["device"]
+    predicted = roofline.StepCount(**counts["presets"][_BASE.name]["compiled"]).seconds(card)
+    seconds = record["seconds_per_step"]
+    return {
+        "measured-step": f"on an H200, a step of `{_BASE.name}` took {1000 * seconds:.0f} ms, "
+        f"where this method predicts {1000 * predicted:.0f} ms",
+        "measured-share": f"{record['flops_per_step'] / seconds / card.flops:.0%}",
+        "measured-memory": size(record["peak_memory_bytes"]),
     }
 
 
@@ -196,7 +213,8 @@ def speed(measurements: Path = MEASUREMENTS) -> dict[str, str]:
         measurements: folder of the measurements on GPUs.
 
     Returns:
-        The table of each comparison by its name, and "machine", "export", "step" and "gpu".
+        The table of each comparison by its name, "machine", "export", "step", "gpu" and
+        "gpu-small".
     """
     record, export, steps = (
         json.loads(path.read_text(encoding="utf-8")) for path in (RECORD, _EXPORT, STEP_TIME)
@@ -230,6 +248,7 @@ def speed(measurements: Path = MEASUREMENTS) -> dict[str, str]:
         "step": f"{step_table(parts).markdown()}\n"
         + _machine(steps | dict(command="python -m transformer.lab.speed.record_step_time")),
         "gpu": _on_gpus(measurements),
+        "gpu-small": _small_on_a_gpu(recorded_runs()),
     }
 
 
@@ -308,14 +327,37 @@ def _on_gpus(measurements: Path) -> str:
     if not found:
         return "Nothing on this page has been measured on a GPU yet."
     header = ["recipe", "GPU", "precision", "target tokens per second", "of the peak rate"]
+    header += ["memory", "all its steps"]
     rows = []
     for name, record in found.items():
         rate, share = record["target_tokens_per_second"], record["utilisation"]
-        used = "" if share is None else f"{share:.0%}"
-        rows.append([name, record["device"], record["precision"], significant(rate, 3), used])
+        steps = record["preset"]["training"]["max_steps"]
+        rows.append(
+            [
+                name,
+                record["device"],
+                record["precision"],
+                significant(rate, 3),
+                "" if share is None else f"{share:.0%}",
+                size(record["peak_memory_bytes"]),
+                duration(steps * record["seconds_per_step"]),
+            ]
+        )
     parts = {name: StepTime(**r["step_time"]) for name, r in found.items() if "step_time" in r}
     tables = [Table(header, rows)] + ([step_table(parts)] if parts else [])
     return "\n".join(table.markdown() for table in tables)
+
+
+def _small_on_a_gpu(runs: Mapping[str, dict[str, Any]]) -> str:
+    """Say how long the smallest recipe takes on a GPU and on a CPU."""
+    on_gpu, on_cpu = runs["multi30k-tiny-seed1"], runs["multi30k-tiny-bf16-seed1"]
+    batches = on_gpu["steps"] * on_gpu["preset"]["training"]["accumulate"]
+    return (
+        f"`{on_gpu['preset']['name']}` ({on_gpu['parameters'] / 1e6:.1f} million parameters, "
+        f"float32) took {on_gpu['minutes']:.1f} minutes on one {hardware_of(on_gpu)}, or "
+        f"{60_000 * on_gpu['minutes'] / batches:.0f} ms for each batch of 4,096 tokens; in "
+        f"bfloat16 on the two cores of a CPU, it took {on_cpu['minutes']:.0f} minutes"
+    )
 
 
 def _export(record: Mapping[str, Any]) -> Table:

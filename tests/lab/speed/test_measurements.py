@@ -15,15 +15,18 @@ from torch.profiler import ProfilerActivity, profile
 
 from transformer.baselines import RecurrentConfig
 from transformer.data.batching import padding_waste
+from transformer.lab.recording import same_recipe
 from transformer.lab.speed import scale, throughput
 from transformer.lab.speed.bench import PARTS
 from transformer.lab.speed.comparison import summarise
 from transformer.lab.speed.step_time import KINDS, StepTime, measure_step_time, seconds_by_kind
 from transformer.lab.speed.throughput import batch_flops, matrix_rate, measure_throughput
 from transformer.recipes import cards
+from transformer.recipes.architectures import count_parameters
 from transformer.recipes.cards import CARDS, on_card
-from transformer.recipes.estimate import random_batches
+from transformer.recipes.estimate import random_batches, training_bytes
 from transformer.recipes.presets import Preset, get_preset
+from transformer.recipes.record import read_record
 from transformer.training import trainer
 from transformer.training.stream import step_batches
 
@@ -168,3 +171,17 @@ def test_a_text_is_taken_in_proportion():
     assert (text.text_bytes, text.prepare_seconds) == (26 * 800, pytest.approx(26 * 4.0))
     assert (text.plan_bytes, text.start_seconds) == (10 * 400, pytest.approx(5.0))
     assert text.cache_bytes == 5200 * 2 + 100 * 32
+
+
+@pytest.mark.parametrize(
+    "path", sorted(throughput.MEASUREMENTS.glob("*.json")), ids=lambda p: p.stem
+)
+def test_the_estimate_of_a_card_agrees_with_the_recorded_speed(path):
+    record = read_record(path)
+    (card,) = (card for name, card in CARDS.items() if name in record["device"].lower())
+    preset = on_card(get_preset(record["preset"]["name"]), card)
+    assert same_recipe(record, preset)
+    assert cards.step_seconds(preset, card) == pytest.approx(record["seconds_per_step"], rel=0.1)
+    assert record["peak_memory_bytes"] == pytest.approx(
+        training_bytes(preset.model, preset.training, count_parameters(preset.model)), rel=0.25
+    )

@@ -94,6 +94,12 @@ def test_two_budgets_of_one_preset_are_told_apart_by_name():
     assert [each.name for each in found] == ["multi30k-tiny, 8 steps", "multi30k-tiny, 9,000 steps"]
 
 
+def test_two_precisions_of_one_budget_are_told_apart_by_name():
+    found = group_runs({name: make_record(1, precision=name) for name in ("fp32", "bf16")})
+    names = [each.name for each in found]
+    assert names == ["multi30k-tiny, 8 steps, fp32", "multi30k-tiny, 8 steps, bf16"]
+
+
 def test_a_run_that_started_from_another_has_the_steps_of_both():
     second = make_record(1, max_steps=20) | dict(first_run=make_record(1))
     found = group_runs({"one": make_record(1), "two": second})

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.model.config import TransformerConfig
+from transformer.recipes.cards import SENTENCE
 from transformer.recipes.estimate import requirements, training_flops
 from transformer.recipes.presets import Preset, get_preset
 from transformer.recipes.record import read_record
@@ -20,9 +21,6 @@ PEAK_FLOPS = {"A100": 312e12, "H100": 989e12}
 
 #: Assumed share of the peak that training reaches; small models on large GPUs reach less.
 UTILISATION = 0.35
-
-#: Mean tokens per sentence of the paper's news text, on either side.
-SENTENCE = 26
 
 # Bytes of the token cache per pair, besides 2 per token: two offsets, its place in the order of
 # lengths, and the two lengths.

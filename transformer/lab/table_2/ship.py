@@ -12,7 +12,7 @@ from transformer.inference.model_card import model_card
 from transformer.inference.translator import Translator
 from transformer.lab.table_2.counts import count_missing
 from transformer.lab.table_2.recorded import RUNS, recorded_runs, with_first_run
-from transformer.lab.table_2.summary import group_runs, hardware_of, total_steps
+from transformer.lab.table_2.summary import group_runs, hardware_of, precision_of, total_steps
 from transformer.model.pretrained import SHIPPED_FOLDER
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record
@@ -43,7 +43,7 @@ def record_name(record: dict[str, Any]) -> str:
     changes = list(corpus["languages"]) if other else []
     if "first_run" in record if other else steps != preset.training.max_steps:
         changes.append(f"{steps}-steps")
-    precision = record["preset"]["training"].get("precision", "fp32")
+    precision = precision_of(record)
     # Which half precision it is, the card decides.
     if not changes and (precision == "fp32") != (preset.training.precision == "fp32"):
         changes.append(precision)

@@ -82,7 +82,7 @@ class Spread:
 class Group:
     """Recorded runs of one recipe."""
 
-    name: str  #: of the preset, with the number of steps if it was run with several
+    name: str  #: of the preset; with the steps, and then the precision, where groups share it
     runs: dict[str, Record]  #: by name, ordered by seed
 
     @property
@@ -130,7 +130,8 @@ class Group:
 def group_runs(runs: Mapping[str, Record]) -> list[Group]:
     """Group runs that differ in their seed only; groups keep the order of their first runs.
 
-    The names of groups of one preset include their number of steps.
+    The names of groups of one preset include their number of steps, and the precision if those are
+    equal as well.
     """
     groups: list[dict[str, Record]] = []
     for name, record in runs.items():
@@ -144,13 +145,21 @@ def group_runs(runs: Mapping[str, Record]) -> list[Group]:
             groups.append({name: record})
     firsts = [next(iter(group.values())) for group in groups]
     names = [record["preset"]["name"] for record in firsts]
+    for more in (lambda first: f"{total_steps(first):,} steps", precision_of):
+        names = [
+            name if names.count(name) == 1 else f"{name}, {more(first)}"
+            for name, first in zip(names, firsts, strict=True)
+        ]
     return [
-        Group(
-            name if names.count(name) == 1 else f"{name}, {steps:,} steps",
-            dict(sorted(group.items(), key=lambda item: item[1]["seed"])),
-        )
-        for name, steps, group in zip(names, map(total_steps, firsts), groups, strict=True)
+        Group(name, dict(sorted(group.items(), key=lambda item: item[1]["seed"])))
+        for name, group in zip(names, groups, strict=True)
     ]
+
+
+def precision_of(record: Record) -> str:
+    """Name the numbers that a run computed with: "fp32", "bf16" or "fp16"."""
+    precision: str = record["preset"]["training"].get("precision", "fp32")
+    return precision
 
 
 def total_steps(record: Record) -> int:
