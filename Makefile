@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make book       build the book and say where to open it"
-	@echo "make test       run everything that CI runs"
+	@echo "make test       run the main job of CI"
 	@echo "make unit       run the tests of the package and of the notebooks' form"
 	@echo "make verify     run every notebook and compare with its stored outputs"
 	@echo "make smoke      run the training notebook with the preset 'smoke'"

@@ -39,10 +39,11 @@ PAGES: Mapping[str, tuple[Callable[[], Mapping[str, str]], tuple[str, ...]]] = {
         measured.scale,
         (
             *(f"{_LAB}/speed/{name}" for name in ("scale.*", "half_residual.json", "roofline.*")),
+            f"{_LAB}/speed/measurements/*.json",
             "transformer/recipes/*.py",
         ),
     ),
-    "book/speed": (measured.speed, (f"{_LAB}/speed/**/*.json",)),
+    "book/speed": (measured.speed, (f"{_LAB}/speed/**/*.json", f"{_LAB}/table_2/runs/*.json")),
     "book/use/train": (cards.texts, ("transformer/recipes/*.py",)),
 }
 FILLED = re.compile(r"<!-- filled: (\S+) -->")

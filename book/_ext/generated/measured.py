@@ -156,7 +156,9 @@ def _measured_step() -> dict[str, str]:
     seconds = record["seconds_per_step"]
     return {
         "measured-step": f"on an H200, a step of `{_BASE.name}` took {1000 * seconds:.0f} ms, "
-        f"where this method predicts {1000 * predicted:.0f} ms",
+        f"where this method predicts {1000 * predicted:.0f} ms, and reached "
+        f"{record['utilisation']:.0%} of {record['matrix_flops_per_second'] / 1e12:.0f} TFLOP/s, "
+        "the best rate measured there",
         "measured-share": f"{record['flops_per_step'] / seconds / card.flops:.0%}",
         "measured-memory": size(record["peak_memory_bytes"]),
     }
@@ -171,9 +173,9 @@ def _half_residual() -> str:
     numbers = sum(gaps) / len(gaps), *paired_interval(gaps)
     mean, low, high = (f"{number:+.3f}".replace("-", "−") for number in numbers)
     return (
-        f"In {len(gaps)} pairs of runs of a small model, the first {record['recipe']['max_steps']} "
-        f"steps on a CPU without dropout, it changed the training loss by {mean} nats per token "
-        f"(95% interval over the seeds {low} to {high})"
+        f"In {len(gaps)} pairs of runs of a small model ({record['recipe']['max_steps']} steps on "
+        f"a CPU, without dropout), it changed the loss of the last {record['last_steps']} steps by "
+        f"{mean} nats per token (95% interval over the seeds {low} to {high})"
     )
 
 
@@ -326,8 +328,8 @@ def _on_gpus(measurements: Path) -> str:
     }
     if not found:
         return "Nothing on this page has been measured on a GPU yet."
-    header = ["recipe", "GPU", "precision", "target tokens per second", "of the peak rate"]
-    header += ["memory", "all its steps"]
+    header = ["recipe", "GPU", "precision", "target tokens per second", "of measured peak"]
+    header += ["memory", "ms per step", "all its steps"]
     rows = []
     for name, record in found.items():
         rate, share = record["target_tokens_per_second"], record["utilisation"]
@@ -340,12 +342,15 @@ def _on_gpus(measurements: Path) -> str:
                 significant(rate, 3),
                 "" if share is None else f"{share:.0%}",
                 size(record["peak_memory_bytes"]),
+                significant(1000 * record["seconds_per_step"], 3),
                 duration(steps * record["seconds_per_step"]),
             ]
         )
     parts = {name: StepTime(**r["step_time"]) for name, r in found.items() if "step_time" in r}
     tables = [Table(header, rows)] + ([step_table(parts)] if parts else [])
-    return "\n".join(table.markdown() for table in tables)
+    command = "python -m transformer.lab.speed.throughput"
+    machines = (_machine(r | dict(command=f"{command} {name}")) for name, r in found.items())
+    return "\n".join([*(table.markdown() for table in tables), *machines])
 
 
 def _small_on_a_gpu(runs: Mapping[str, dict[str, Any]]) -> str:
@@ -353,10 +358,10 @@ def _small_on_a_gpu(runs: Mapping[str, dict[str, Any]]) -> str:
     on_gpu, on_cpu = runs["multi30k-tiny-seed1"], runs["multi30k-tiny-bf16-seed1"]
     batches = on_gpu["steps"] * on_gpu["preset"]["training"]["accumulate"]
     return (
-        f"`{on_gpu['preset']['name']}` ({on_gpu['parameters'] / 1e6:.1f} million parameters, "
-        f"float32) took {on_gpu['minutes']:.1f} minutes on one {hardware_of(on_gpu)}, or "
-        f"{60_000 * on_gpu['minutes'] / batches:.0f} ms for each batch of 4,096 tokens; in "
-        f"bfloat16 on the two cores of a CPU, it took {on_cpu['minutes']:.0f} minutes"
+        f"Training `{on_gpu['preset']['name']}` ({on_gpu['parameters'] / 1e6:.1f} million "
+        f"parameters) took {on_gpu['minutes']:.1f} minutes in float32 on one {hardware_of(on_gpu)}"
+        f", or {60_000 * on_gpu['minutes'] / batches:.0f} ms per batch of up to 4,096 tokens, and "
+        f"{on_cpu['minutes']:.0f} minutes in bfloat16 on two CPU cores"
     )
 
 

@@ -141,7 +141,7 @@ def _beside_published(groups: list[Group]) -> str:
     chart = charts.chart(ordered, "BLEU", "Scores of this book's runs beside published scores")
     theirs = PRESETS["multi30k-tiny"].training  # by the protocol of the published Transformer
     budgets = {group.budget for group in groups if group.corpus.startswith("multi30k")}
-    own = " or ".join(f"{steps:,} of up to {tokens:,}" for steps, tokens in sorted(budgets))
+    own = " or ".join(f"{steps:,} steps of up to {tokens:,}" for steps, tokens in sorted(budgets))
     if not budgets:
         return chart
     return (

@@ -98,6 +98,9 @@ def test_two_precisions_of_one_budget_are_told_apart_by_name():
     found = group_runs({name: make_record(1, precision=name) for name in ("fp32", "bf16")})
     names = [each.name for each in found]
     assert names == ["multi30k-tiny, 8 steps, fp32", "multi30k-tiny, 8 steps, bf16"]
+    french = make_record(1, corpus="multi30k-en-fr", precision="bf16")
+    found = group_runs({"german": make_record(1, precision="fp32"), "french": french})
+    assert {each.name for each in found} == {"multi30k-tiny, 8 steps"}
 
 
 def test_a_run_that_started_from_another_has_the_steps_of_both():

@@ -19,8 +19,9 @@ HALF_RESIDUAL = RECORD.with_name("half_residual.json")
 #: Operations per second in half precision, dense, from the manufacturers' data sheets.
 PEAK_FLOPS = {"A100": 312e12, "H100": 989e12}
 
-#: Assumed share of the peak that training reaches; small models on large GPUs reach less.
-UTILISATION = 0.35
+#: Assumed share of the peak that training reaches, about what the estimate for a card
+#: (``transformer.recipes.cards``) gives for the big model. Small models on large GPUs reach less.
+UTILISATION = 0.25
 
 # Bytes of the token cache per pair, besides 2 per token: two offsets, its place in the order of
 # lengths, and the two lengths.

@@ -36,7 +36,7 @@ METRICS = {
     ),
     "moses-lowercase": Metric(
         "BLEU on lower-cased Moses tokens",
-        "BLEU on Moses tokens. Both translation and reference are lower-cased and tokenised. "
+        "Both translation and reference are lower-cased and tokenised. "
         "Without case the task is easier, so do not compare it with sacreBLEU on cased text.",
     ),
     "spacy-lowercase": Metric(

@@ -130,8 +130,8 @@ class Group:
 def group_runs(runs: Mapping[str, Record]) -> list[Group]:
     """Group runs that differ in their seed only; groups keep the order of their first runs.
 
-    The names of groups of one preset include their number of steps, and the precision if those are
-    equal as well.
+    The names of groups of one preset include their number of steps, and the precision if those and
+    the corpus are equal as well.
     """
     groups: list[dict[str, Record]] = []
     for name, record in runs.items():
@@ -145,11 +145,15 @@ def group_runs(runs: Mapping[str, Record]) -> list[Group]:
             groups.append({name: record})
     firsts = [next(iter(group.values())) for group in groups]
     names = [record["preset"]["name"] for record in firsts]
-    for more in (lambda first: f"{total_steps(first):,} steps", precision_of):
-        names = [
-            name if names.count(name) == 1 else f"{name}, {more(first)}"
-            for name, first in zip(names, firsts, strict=True)
-        ]
+    names = [
+        name if names.count(name) == 1 else f"{name}, {total_steps(first):,} steps"
+        for name, first in zip(names, firsts, strict=True)
+    ]
+    on_text = [(name, first["corpus"]["name"]) for name, first in zip(names, firsts, strict=True)]
+    names = [
+        name if on_text.count((name, text)) == 1 else f"{name}, {precision_of(first)}"
+        for (name, text), first in zip(on_text, firsts, strict=True)
+    ]
     return [
         Group(name, dict(sorted(group.items(), key=lambda item: item[1]["seed"])))
         for name, group in zip(names, groups, strict=True)
