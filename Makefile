@@ -10,10 +10,12 @@ PY        := $(BIN)/python
 INSTALLED := $(VENV)/.installed
 BUILT     := _build/html/.built
 
-# All inputs of the pages. Folders are in the list, so that a deleted file counts too;
-# the /. keeps them apart from the targets of the same name.
-SOURCES := $(shell find book/. notebooks/. transformer/. \
-	\( -name __pycache__ -o -name .ipynb_checkpoints -o -path book/./make \) -prune -o -print 2>/dev/null)
+# All inputs of the pages, and a file with their names, so that a deleted one counts too. Folders would
+# not do: Python changes them when it adds a __pycache__.
+LISTED  := _build/.sources
+SOURCES := $(shell mkdir -p _build; find book notebooks transformer \
+	\( -name __pycache__ -o -name .ipynb_checkpoints -o -path book/make \) -prune -o -type f -print \
+	| sort >$(LISTED).new; cmp -s $(LISTED).new $(LISTED) || cp $(LISTED).new $(LISTED); cat $(LISTED))
 
 # One thread per process: tests and notebooks run side by side. A backend set in the reader's shell
 # would silence the figures of the notebooks.
@@ -59,7 +61,9 @@ $(INSTALLED): requirements.txt pyproject.toml
 
 # Sphinx's own incremental build leaves stale pages and style files behind, so a build is either
 # complete or not needed at all.
-$(BUILT): $(INSTALLED) _config.yml _toc.yml $(SOURCES)
+$(LISTED): ;
+
+$(BUILT): $(INSTALLED) _config.yml _toc.yml $(LISTED) $(SOURCES)
 	@rm -rf _build/html _build/.doctrees
 	$(BIN)/jupyter-book build . -W -n --keep-going --all
 	@touch $@
@@ -109,7 +113,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 
 links: $(INSTALLED)
-	$(BIN)/jupyter-book build . --builder linkcheck --path-output _build/links
+	$(BIN)/jupyter-book build . --all --builder linkcheck --path-output _build/links
 
 bench: $(INSTALLED)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[bench]"

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from docutils import nodes
+from public_address import BRANCH, COLAB
 from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
-from sphinx.environment import BuildEnvironment
 
 from transformer.book.exercises import HINTS
+from transformer.published import REPOSITORY
 
 PRIORITY = 400  # before Sphinx collects titles and anchors
 _HEAD = re.compile(r"(\d+)\. ?(.*)")
@@ -102,7 +103,7 @@ class Exercise:
         self.code = False
 
     def add(self, node: nodes.Node) -> None:
-        """Sort in the next node of the chapter."""
+        """Add the next node of the chapter to the part that it belongs to."""
         cell = self._cell(node)
         if cell is None:
             (self.after if self.solution else self.question).append(node)
@@ -163,7 +164,7 @@ def rebuilt(document: nodes.document, page: str, cells: list[Any], colab: str | 
     if section is None or chapter is None:
         return []
     found: list[Exercise] = []
-    kept: list[nodes.Node] = []
+    kept: list[nodes.Node | Exercise] = []
     for node in section.children:
         bold = _bold(node)
         if bold is not None and (head := _HEAD.match(bold.astext())):
@@ -173,21 +174,19 @@ def rebuilt(document: nodes.document, page: str, cells: list[Any], colab: str | 
             bold.replace(text, nodes.Text(text.replace(f"{head[1]}.", number, 1)))
             bold.parent.insert(0, _raw(_anchor(number)))
             found.append(exercise)
-            kept.append(nodes.comment())  # its place
+            kept.append(exercise)
             exercise.add(node)
         elif found and not isinstance(node, nodes.section):
             found[-1].add(node)
         else:
             kept.append(node)
-    blocks = iter(found)
     section.children = []
-    for node in kept:
-        if isinstance(node, nodes.comment):
-            exercise = next(blocks)
-            section += exercise.block(page, colab)
-            section += exercise.after
+    for each in kept:
+        if isinstance(each, Exercise):
+            section += each.block(page, colab)
+            section += each.after
         else:
-            section += node
+            section += each
     if found:
         hints = json.dumps(HINTS).replace("<", "\\u003c")
         section += _raw(f'<script type="application/json" id="exercise-hints">{hints}</script>')
@@ -195,7 +194,7 @@ def rebuilt(document: nodes.document, page: str, cells: list[Any], colab: str | 
 
 
 def _bold(node: nodes.Node) -> nodes.strong | None:
-    """The bold words with which a paragraph begins."""
+    """Return the bold words at the start of a paragraph, None without any."""
     if not isinstance(node, nodes.paragraph):
         return None
     first = next((child for child in node.children if child.astext()), None)
@@ -223,15 +222,12 @@ def _without_output(node: nodes.Node) -> nodes.Node:
     return node
 
 
-def _colab(env: BuildEnvironment, page: str) -> str | None:
+def _colab(page: str) -> str | None:
     """Return the address of a chapter in Colab, None while the book has no address."""
-    options = env.config.html_theme_options
-    repository = str(options.get("repository_url", ""))
-    if not repository.startswith("https://github.com/") or not options.get("launch_buttons"):
+    if REPOSITORY is None:
         return None
-    path = repository.removeprefix("https://github.com/").rstrip("/")
-    branch = options.get("repository_branch", "main")
-    return f"https://colab.research.google.com/github/{path}/blob/{branch}/{page}.ipynb"
+    path = REPOSITORY.removeprefix("https://github.com/")
+    return f"{COLAB}/github/{path}/blob/{BRANCH}/{page}.ipynb"
 
 
 def _on_document(app: Sphinx, document: nodes.document) -> None:
@@ -241,7 +237,7 @@ def _on_document(app: Sphinx, document: nodes.document) -> None:
         return
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     labels = cast(StandardDomain, env.get_domain("std"))
-    for title in rebuilt(document, env.docname, cells, _colab(env, env.docname)):
+    for title in rebuilt(document, env.docname, cells, _colab(env.docname)):
         name = f"exercise-{title.split()[0].replace('.', '-')}"
         labels.anonlabels[name] = env.docname, name
         labels.labels[name] = env.docname, name, f"Exercise {title}"

@@ -45,7 +45,7 @@ def _corpora(cells: Mapping[str, str], heading: str) -> list[str]:
 def _origin(cells: Mapping[str, str], heading: str) -> list[str]:
     if "preset" in cells:
         return ["not run yet"]
-    ours = cells.get("from") == "ours" or {"recipe", "run", "signature"} & cells.keys()
+    ours = cells.get("from") == "ours" or {"recipe", "run", "signature", "ours"} & cells.keys()
     return ["measured here" if ours else "published"]
 
 
@@ -98,7 +98,7 @@ def filtered(body: str, page: str, titles: Mapping[str, str]) -> str:
 
 
 def _groups(rows: Sequence[str]) -> list[list[str]]:
-    """Put each row with an empty first cell to the one above."""
+    """Group each row whose first cell is empty with the row above it."""
     groups: list[list[str]] = []
     for row in rows:
         if groups and not text_of(CELL.findall(row)[0][2]):

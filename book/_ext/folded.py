@@ -1,8 +1,8 @@
 """Sphinx extension: fold what is scaffolding in a chapter's code, and keep the idea in view.
 
-Imports, checks, tables, figures and timings are recognised statement by statement. Each run of
-them becomes one line that opens the code, such as "6 statements checked". The switch at the top of
-a page opens all of them. The section of exercises is left as it is.
+Imports, checks, tables and figures are recognised statement by statement. Each run of them becomes
+one line that opens the code, such as "6 statements checked". The switch at the top of a page opens
+all of them. The section of exercises is left as it is.
 """
 
 import ast
@@ -22,13 +22,11 @@ LABELS = {
     "checks": "checked",
     "table": "How the table is made",
     "figure": "How the figure is drawn",
-    "timing": "How the time is measured",
     "listing": "The call that shows this listing",
 }
-_SETTINGS = {"filterwarnings", "setup"}
+_SETTINGS = {"setup"}
 _TABLES = {"Table", "comparison"}
-_CANVASES = {"figure", "subplots"}
-_CLOCKS = {"milliseconds", "perf_counter", "process_time", "time_layers", "timed_steps"}
+_CANVASES = {"figure"}
 
 
 @dataclass
@@ -75,7 +73,7 @@ def parts_of(source: str, figure: bool = False, later: Set[str] | None = None) -
             kind = parts[-1].kind
         code = "\n".join(lines[start:end])
         if parts and parts[-1].kind == kind:
-            parts[-1].code += "\n" + code
+            parts[-1].code += "\n" * (end > start) + code
             checks[-1] += _checks_in(statement)
         elif code:
             parts.append(Part(kind, code))
@@ -129,6 +127,10 @@ def names_read(tree: ast.AST) -> set[str]:
         node.id
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    } | {
+        node.target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
     }
 
 
@@ -157,8 +159,6 @@ def _kind(statement: ast.stmt) -> str:
         return "listing"
     if _only_checks(statement):
         return "checks"
-    if _CLOCKS & _called(statement):
-        return "timing"
     return ""
 
 
@@ -284,7 +284,7 @@ def _only_imports(cell: nodes.Node | None) -> Fold | None:
 
 
 def _join_imports(cell: nodes.container) -> None:
-    """Put the imports of a cell to those of the cell above it: one line opens both."""
+    """Move a cell of imports into the fold of the cell above if that has only imports too."""
     siblings = cell.parent.children
     place = siblings.index(cell)
     above = _only_imports(siblings[place - 1]) if place else None

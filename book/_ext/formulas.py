@@ -4,6 +4,7 @@ No script runs, nothing moves while a page loads, and screen readers speak the f
 that the converter does not know is a warning, so it fails the build.
 """
 
+import html
 import re
 
 from docutils import nodes
@@ -13,7 +14,7 @@ from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
 
-#: Browsers do not break a formula in a line: from this length on it is set smaller on a phone.
+#: Browsers do not break inline formulas. One of more characters of LaTeX is set smaller on a phone.
 LONG = 34
 _CONVERTER = LatexToMathML(fancy_error=False)
 _LOG = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ def _converted(latex: str, display: bool, node: nodes.Element) -> str:
         return mathml(latex, display)
     except LatexError as error:
         _LOG.warning("formula %r: %s", latex, error, location=node)
-        return f"<code>{nodes.unescape(latex)}</code>"
+        return f"<code>{html.escape(latex)}</code>"
 
 
 def _visit_inline(self: HTML5Translator, node: nodes.math) -> None:

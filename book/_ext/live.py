@@ -31,13 +31,13 @@ CHAPTERS = {
         "Translate your own sentence without the division by sqrt(d_k)",
         {"z": "head", "a": "cross", "h": 2, "b": "scale"},
     ),
-    "notebooks/06_masks": (
-        "See the causal mask in the translation of your own sentence",
-        {"z": "layer", "a": "decoder", "l": 1},
-    ),
     "notebooks/05_heads": (
         "See all heads of a layer on your own sentence",
         {"z": "layer", "a": "encoder", "l": 0},
+    ),
+    "notebooks/06_masks": (
+        "See the causal mask in the translation of your own sentence",
+        {"z": "layer", "a": "decoder", "l": 1},
     ),
     "notebooks/07_positions": (
         "Translate your own sentence without positions",

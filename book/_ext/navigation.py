@@ -1,4 +1,4 @@
-"""Sphinx extension: find the way, by number, by search, by the sidebar, and from a wrong address.
+"""Sphinx extension: chapter numbers, search, the sidebar, and a page for wrong addresses.
 
 Sphinx itself numbers titles, headings, the sidebar and the figures of a numbered table of contents.
 This adds an index entry, so that a search for "chapter 21" finds that chapter first. Parts of the
@@ -46,7 +46,7 @@ class SearchWords(SearchEnglish):
     """The words that can be searched for."""
 
     def word_filter(self, word: str) -> bool:
-        """Say whether a word belongs into the index."""
+        """Return whether a word belongs in the index."""
         return super().word_filter(word) and not _LABELS.fullmatch(word)
 
 

@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 
 WORDS_A_MINUTE = 200
 # Folded cells are skipped by most readers, and outputs are looked at more than read.
-UNREAD = ("tag_hide", "cell_output", "toggle", "dropdown", "fold")
+UNREAD = ("tag_hide", "cell_output", "sd-dropdown", "fold")
 
 
 def words(node: nodes.Node) -> float:

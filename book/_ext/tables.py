@@ -62,7 +62,7 @@ def with_breaks(inside: str) -> str:
         return _TEXT.sub(lambda text: _PART.sub(r"\g<0><wbr>", text[0]), code[0])
 
     def cell(match: re.Match[str]) -> str:
-        if "math" in match[0]:  # whose letters MathJax reads
+        if "math" in match[0]:  # no <wbr> inside a formula
             return match[0]
         dotted = _TEXT.sub(lambda text: _DOT.sub(".<wbr>", text[0]), match[0])
         return _CODE.sub(parts, dotted)

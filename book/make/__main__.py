@@ -13,7 +13,6 @@ COMMANDS = {
     "pdf": ("pdf", "pdf"),
     "cover": ("cover", "cover"),
     "inventories": ("inventories", "inventories"),
-    "live": ("live", "live"),
     "address": ("address", "address"),
     "release": ("release", "release"),
 }

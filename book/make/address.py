@@ -7,7 +7,7 @@ two forms: one that works from a checkout, and one that names the address.
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -170,19 +170,19 @@ def rewritten(path: Path, change: Callable[[str], str]) -> str:
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
-def passages_by_file(root: Path) -> Iterator[tuple[Path, list[Passage]]]:
-    """Yield each file that can contain a passage, and its passages."""
+def passages_by_file(root: Path) -> dict[Path, list[Passage]]:
+    """Return each file that can contain a passage, with its passages."""
     found: dict[Path, list[Passage]] = {}
     for passage in PASSAGES:
         for path in sorted(path for pattern in passage.files for path in root.glob(pattern)):
             found.setdefault(path, []).append(passage)
-    yield from found.items()
+    return found
 
 
 def changes(root: Path, address: Address | None) -> dict[Path, str]:
     """Return the files of a checkout that an address changes, with their new content."""
     changed = {}
-    for path, passages in passages_by_file(root):
+    for path, passages in passages_by_file(root).items():
 
         def change(text: str, passages: list[Passage] = passages) -> str:
             for passage in passages:

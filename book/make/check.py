@@ -31,7 +31,7 @@ PICTURE_PATH = re.compile(r"\.(png|jpe?g|svg|gif|webp)$", re.IGNORECASE)
 COLUMNS = 76
 LISTINGS = (
     "//div[contains(@class, 'cell_input') or contains(@class, 'cell_output')]"
-    "//div[contains(@class, 'highlight-python') or contains(@class, 'highlight-ipython')]//pre"
+    "//div[contains(@class, 'highlight-python')]//pre"
 )
 SCRIPT_URL = re.compile(r"""["']((?:https?:)?//[^"'\s]+\.(?:js|css))\b""")
 CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""")

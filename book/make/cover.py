@@ -56,9 +56,8 @@ def attention_map(translator: Translator) -> AttentionMap:
         names.append(f"layer {layer + 1}, mean of its heads")
         maps += [*found.cross[layer]]
         names += [f"layer {layer + 1}, head {head + 1}" for head in range(heads)]
-    # Row i reads token i and writes the next one.
-    keys = [token.lstrip("▁") for token in found.source_tokens]
-    queries = _plain([*found.target_tokens[1:], "<eos>"])
+    # Each row is labelled with the token that it predicts.
+    keys, queries = _plain(found.source_tokens), _plain(found.predicted_tokens)
     alt = (
         "Cross-attention in the last layer while it writes the German sentence: Garten looks at "
         "garden, schönen at beautiful, and gesehen, at the end, at seen, far to the left."
@@ -69,7 +68,7 @@ def attention_map(translator: Translator) -> AttentionMap:
 
 
 def _plain(tokens: Sequence[str]) -> list[str]:
-    """Remove the mark of a word's beginning."""
+    """Remove the mark at the start of each word."""
     return [token.lstrip("▁") for token in tokens]
 
 

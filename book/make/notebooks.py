@@ -25,6 +25,8 @@ NOTEBOOKS = ROOT / "notebooks"
 RUN_TIMES = ROOT / "book" / "run_times.json"
 #: The run times that a page can state, in seconds.
 ROUND = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600)
+#: What stops one notebook and not the others. A kernel that dies raises RuntimeError.
+FAILURES = (CellExecutionError, OSError, RuntimeError, ValueError, nbformat.ValidationError)
 CELL_METADATA = {"tags", "mystnb"}
 NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -121,7 +123,7 @@ def execute(
         started = cpu_of_children()
         try:
             changed = execute_one(path, timeout)
-        except (CellExecutionError, OSError, ValueError, nbformat.ValidationError) as error:
+        except FAILURES as error:
             failed += 1
             print(f"{path.name}: {error}", file=sys.stderr)
             continue

@@ -47,9 +47,7 @@ def pages_of(contents: dict[str, Any]) -> list[tuple[str, list[str]]]:
     """Return the pages of each part in order; the cover is a part without a name."""
     parts = [("", [contents["root"]])]
     for part in contents["parts"]:
-        files = []
-        for chapter in part["chapters"]:
-            files += [chapter["file"], *(each["file"] for each in chapter.get("sections", []))]
+        files = [chapter["file"] for chapter in part["chapters"]]
         parts.append((part.get("caption", ""), files))
     return parts
 
@@ -162,6 +160,8 @@ def pdf(
     settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     parts = pages_of(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
     if only:
+        if unknown := set(only) - {name for _, names in parts for name in names}:
+            raise typer.BadParameter(f"_toc.yml does not list {', '.join(sorted(unknown))}")
         parts = [(part, [name for name in names if name in only]) for part, names in parts]
     parts = [(part, names) for part, names in parts if names]
     missing = [n for _, names in parts for n in names if not (html / f"{n}.html").exists()]

@@ -18,6 +18,8 @@ from typing import Annotated
 import typer
 from packaging.metadata import Metadata
 
+from book.make.address import PASSAGES, rewritten
+
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE, TRANSLATION = "Where is the train station?", "Wo ist der Bahnhof?"
 USE = """
@@ -82,7 +84,7 @@ def metadata(package: Path) -> Metadata:
         return Metadata.from_email(file.read())
 
 
-def environment(place: Path, here: bool) -> Path:
+def environment(place: Path, here: bool = False) -> Path:
     """Make a fresh environment in a folder; return its folder of programs.
 
     Args:
@@ -102,7 +104,7 @@ def environment(place: Path, here: bool) -> Path:
     return place / "clean" / ("Scripts" if os.name == "nt" else "bin")
 
 
-def metadata_faults(package: Path, here: bool) -> list[str]:
+def metadata_faults(package: Path) -> list[str]:
     """Return what is wrong with the metadata of a package."""
     try:
         found = metadata(package)
@@ -114,16 +116,11 @@ def metadata_faults(package: Path, here: bool) -> list[str]:
     return [] if str(found.version) == version else [f"has version {found.version}"]
 
 
-def faults_in_use(package: Path, here: bool = False) -> list[str]:
-    """Install a package into a fresh environment and use it; return what is wrong.
-
-    Args:
-        package: a wheel or a source distribution.
-        here: take the dependencies from the running environment instead of the package index.
-    """
+def faults_in_use(package: Path) -> list[str]:
+    """Install a wheel or a source distribution into a fresh environment, use it, and report."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder).resolve()
-        scripts = environment(place, here)
+        scripts = environment(place)
         run(scripts / "python", "-m", "pip", "install", "-q", package.resolve(), cwd=place)
         found = json.loads(run(scripts / "python", "-c", USE, SENTENCE, cwd=place))
         said = run(scripts / "transformer", "translate", SENTENCE, cwd=place).strip()
@@ -157,22 +154,30 @@ def faults_in_notebook(wheel: Path, here: bool = False) -> list[str]:
         empty = place / "empty"
         empty.mkdir()
         shutil.copy(wheel, empty)
-        shutil.copy(ROOT / "notebooks" / NOTEBOOK, empty)
+        # With a public address, the stored cell installs from there instead of from the wheel.
+        cell = next(each for each in PASSAGES if "notebooks/*.ipynb" in each.files)
+        text = rewritten(ROOT / "notebooks" / NOTEBOOK, lambda text: cell.written(text, None))
+        (empty / NOTEBOOK).write_text(text, encoding="utf-8")
         path = run(python, "-c", RUN, NOTEBOOK, str(CELLS), cwd=empty).strip()
         own = Path(path).resolve().is_relative_to(place / "clean")
     return [] if own else [f"{NOTEBOOK} imports another package, {path}"]
 
 
-def missing_tag(tag: str) -> str:
+def obstacle(tag: str) -> str:
     """Return why a release cannot be published, "" if it can."""
-    command = ["git", "tag", "--points-at", "HEAD"]
-    tags = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.split()
+
+    def git(*command: str) -> str:
+        return subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True).stdout
+
+    tags = git("tag", "--points-at", "HEAD").split()
     if tag not in tags:
         return f"the commit must have the tag {tag}, it has {', '.join(tags) or 'none'}"
+    if git("status", "--porcelain"):
+        return f"the checkout has changes that {tag} does not have"
     return "" if shutil.which("gh") else "the program gh publishes a release; it is not installed"
 
 
-CHECKS: tuple[tuple[str, str, Callable[[Path, bool], list[str]]], ...] = (
+CHECKS: tuple[tuple[str, str, Callable[[Path], list[str]]], ...] = (
     ("metadata", "", metadata_faults),
     ("installs, imports, translates", "", faults_in_use),
     (f"installed by the first cell of {NOTEBOOK}", ".whl", faults_in_notebook),
@@ -181,9 +186,6 @@ CHECKS: tuple[tuple[str, str, Callable[[Path, bool], list[str]]], ...] = (
 
 def release(
     output: Annotated[Path, typer.Option(help="where the packages go")] = ROOT / "dist",
-    here: Annotated[
-        bool, typer.Option("--here", help="use the dependencies of this environment")
-    ] = False,
     dry: Annotated[bool, typer.Option("--dry", help="everything but the upload")] = False,
 ) -> None:
     """Build both packages, try each in a fresh environment, and publish them on GitHub.
@@ -192,7 +194,7 @@ def release(
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     tag = f"v{project['version']}"
-    if not dry and (reason := missing_tag(tag)):
+    if not dry and (reason := obstacle(tag)):
         print(f"{reason}; DRY=1 does everything but the upload", file=sys.stderr)
         raise typer.Exit(2)
     output.mkdir(parents=True, exist_ok=True)
@@ -201,12 +203,13 @@ def release(
     for package in packages:
         for what, suffix, check in CHECKS:
             if package.name.endswith(suffix):
-                faults = check(package, here)
+                faults = check(package)
                 failed |= bool(faults)
                 print(f"{package.name}: {what}: {'; '.join(faults) or 'passed'}", flush=True)
     if failed:
         raise typer.Exit(1)
-    upload = ["gh", "release", "create", tag, *map(str, packages), "--generate-notes"]
+    upload = ["gh", "release", "create", tag, "--verify-tag", "--generate-notes"]
+    upload += map(str, packages)
     if dry:
         print(f"not run: {' '.join(upload)}")
     else:

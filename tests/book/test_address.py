@@ -94,7 +94,7 @@ def test_every_form_of_it_is_the_same_address(copy):
 
 def test_without_an_address_nothing_names_a_repository(copy):
     write(changes(copy, None))
-    for path, _ in passages_by_file(copy):
+    for path in passages_by_file(copy):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"git\+http|git clone http|\[project.urls\]|repository-code", text)
 

@@ -94,7 +94,11 @@ def document():
 
     made = new_document("chapter")
     section = nodes.section("", nodes.title("", "Exercises"), ids=["exercises"])
-    section += [nodes.paragraph("", "They have checks."), text("1. Count.", " How many layers?")]
+    section += [
+        nodes.comment("", "a note"),
+        nodes.paragraph("", "They have checks."),
+        text("1. Count.", " How many layers?"),
+    ]
     section += [
         code(0),
         code(1),

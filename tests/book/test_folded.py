@@ -57,6 +57,11 @@ def test_names_that_later_cells_read_other_than_in_checks():
         set(),
         set(),
     ]
+    assert read_later(["n = 1\nassert n == 1", "n += 1"])[0] == {"n"}
+
+
+def test_two_statements_on_a_line_stay_on_it():
+    assert [part.code for part in parts_of("x = 1; y = 2\nz = 3")] == ["x = 1; y = 2\nz = 3"]
 
 
 def test_a_figure_is_folded_from_its_canvas_on_and_a_loop_with_work_is_not_folded():

@@ -14,7 +14,7 @@ from generated.places import PLACES
 from transformer.book.tables import comparison
 from transformer.lab.recipe.choices import CHOICES
 from transformer.lab.speed.comparison import RECORD
-from transformer.lab.table_2.recorded import RUNS, recorded_runs
+from transformer.lab.table_2.recorded import recorded_runs
 from transformer.lab.table_2.summary import hardware_of, metric_of, metric_title
 from transformer.published import REPOSITORY
 from transformer.recipes.presets import PRESETS
@@ -27,7 +27,7 @@ CHAPTERS = claims.chapters(ROOT).values()
 @cache
 def texts_of(page):
     """The texts of a page, made once: the intervals of the results take seconds."""
-    return generated.PAGES[page][0]()
+    return generated.PAGES[page]()
 
 
 @pytest.mark.parametrize("page", generated.PAGES)
@@ -39,9 +39,7 @@ def test_a_page_shows_all_of_its_texts(page, monkeypatch):
     # The other choices of chapter 22 are younger than the paper.
     younger = {name for name, choice in CHOICES.items() if choice.group != "open"} | {"base"}
     assert set(asked) == (made - younger if page == "book/paper" else made)
-    sources = generated.PAGES[page][1]
-    assert all(list(ROOT.glob(pattern)) for pattern in sources)
-    monkeypatch.setitem(generated.PAGES, page, (lambda: texts_of(page), sources))
+    monkeypatch.setitem(generated.PAGES, page, lambda: texts_of(page))
     assert "<!-- filled" not in generated.fill(page, text)
 
 
@@ -218,13 +216,6 @@ def test_every_record_is_there_with_all_its_scores():
         for entry in record["metrics"]:
             assert entry["signature"] in text and f"{entry['score']:.2f}" in text
             assert metric_title(metric_of(record, entry)) in text
-
-
-def test_every_record_comes_with_translations():
-    page = (ROOT / "book" / "results.md").read_text(encoding="utf-8")
-    assert "Every record comes with the translations" in page
-    for name in recorded_runs():
-        assert (RUNS / f"{name}.translations.json.gz").exists(), name
 
 
 def test_the_chart_keeps_languages_apart(make, monkeypatch):

@@ -134,6 +134,16 @@ def test_a_notebook_that_raises_stays_as_it_was(tmp_path, capsys, monkeypatch):
     assert RUN_TIMES.read_bytes() == times
 
 
+def test_a_kernel_that_dies_does_not_stop_the_notebooks_after_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    dead = write(tmp_path / "a.ipynb", "import os\nos._exit(1)")
+    good = write(tmp_path / "b.ipynb", "print(1)")
+    with pytest.raises(typer.Exit):
+        execute([dead, good])
+    said = capsys.readouterr()
+    assert "a.ipynb: Kernel died" in said.err and "b.ipynb: updated" in said.out
+
+
 def test_every_chapter_has_a_run_time():
     assert json.loads(RUN_TIMES.read_text()).keys() == {p.stem for p in NOTEBOOKS.glob("*.ipynb")}
 

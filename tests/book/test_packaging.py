@@ -8,6 +8,7 @@ import tomllib
 import zipfile
 from email import message_from_bytes
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -21,7 +22,7 @@ from book.make.release import (
     faults_in_notebook,
     metadata,
     metadata_faults,
-    missing_tag,
+    obstacle,
     release,
     run,
 )
@@ -99,15 +100,22 @@ def test_metadata_of_both_packages_are_valid_and_without_dead_links(packages, ca
 def test_invalid_metadata_are_named(tmp_path):
     with zipfile.ZipFile(tmp_path / "a-1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("a-1.dist-info/METADATA", "Metadata-Version: 2.4\nName: a b\nVersion: x\n")
-    faults = metadata_faults(tmp_path / "a-1-py3-none-any.whl", here=True)
+    faults = metadata_faults(tmp_path / "a-1-py3-none-any.whl")
     assert any("name" in fault for fault in faults) and any("version" in fault for fault in faults)
 
 
 def test_a_release_needs_the_tag_of_its_version(capsys, tmp_path, monkeypatch):
     """Without it nothing is built, let alone uploaded."""
     monkeypatch.setattr("shutil.which", lambda program: program)
-    assert "v0.0.0" in missing_tag("v0.0.0")
-    monkeypatch.setattr("book.make.release.missing_tag", lambda tag: missing_tag("v0.0.0"))
+    assert "v0.0.0" in obstacle("v0.0.0")
+    git = {"tag": "v0.0.0\n", "status": " M README.md\n"}
+    with monkeypatch.context() as patch:
+        answer = lambda command, **_: SimpleNamespace(stdout=git[command[1]])  # noqa: E731
+        patch.setattr(subprocess, "run", answer)
+        assert "changes" in obstacle("v0.0.0")
+        git["status"] = ""
+        assert obstacle("v0.0.0") == ""
+    monkeypatch.setattr("book.make.release.obstacle", lambda tag: obstacle("v0.0.0"))
     with pytest.raises(typer.Exit) as stop:
         release(output=tmp_path / "dist")
     assert stop.value.exit_code == 2 and not [*tmp_path.iterdir()]

@@ -19,7 +19,7 @@ def test_prose_counts_more_than_code_and_folded_cells_not_at_all():
     code = nodes.container("", nodes.literal_block(text="x = f(1)\ny = 2"), classes=["cell"])
     folded = [
         nodes.container("", nodes.paragraph(text="not read"), classes=["cell", name])
-        for name in ("tag_hide-cell", "tag_hide-input", "cell_output")
+        for name in ("tag_hide-cell", "tag_hide-input", "cell_output", "sd-dropdown")
     ]
     raw = nodes.raw(text="<b>never</b> mind this", format="html")
     assert page_times.words(page(prose)) == 7

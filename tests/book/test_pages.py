@@ -141,3 +141,11 @@ def test_rows_carry_what_they_are_chosen_by():
         ("", "all"), ("2", "2 What is attention?"), ("11", "11"),
     ]  # fmt: skip
     assert '<table class="filtered cards table">' in made and PLACE not in made
+
+
+def test_the_comparison_with_marian_was_measured_here():
+    head = "".join(f"<th>{name}</th>" for name in ("tatoeba-test", "ours", "MarianMTModel"))
+    row = "<tr><td>BLEU, seed 1</td><td>33.2</td><td>33.0</td></tr>"
+    table = f'<table class="cards"><thead><tr>{head}</tr></thead><tbody>{row}</tbody></table>'
+    made = filtered(PLACE + table, "book/results", {})
+    assert 'data-corpus="Tatoeba" data-origin="measured here"' in made

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import public_address
 import pytest
-from cards import ICON_SIZE, SIZE, card
 from docutils import nodes
 from docutils.utils import new_document
+from link_cards import ICON_SIZE, SIZE, card
 from lxml import html
 from PIL import Image, ImageChops
 from sphinx.application import Sphinx
@@ -20,7 +20,7 @@ REPOSITORY, PAGES = "https://github.com/owner/name", "https://owner.github.io/na
 CHAPTER = "notebooks/04_scaling"
 START = f"Start\n=====\n\n.. toctree::\n   :numbered:\n\n   {CHAPTER}\n"
 CONFIG = """
-extensions = ["sphinxext.opengraph", "public_address", "cards"]
+extensions = ["sphinxext.opengraph", "public_address", "link_cards"]
 project = "A book"
 ogp_social_cards = {"enable": False}
 """

@@ -2,7 +2,7 @@
 
 ``<!-- filled: NAME -->`` in a page of :data:`PAGES` is replaced by the text of that name, and
 ``<!-- modules: PACKAGE FIRST ... -->`` by the API entries of a package's modules, the named ones
-first. Sphinx reads a page again when a file changes from which its text is made.
+first.
 """
 
 import re
@@ -15,7 +15,6 @@ from sphinx.application import Sphinx
 from generated import api, cards, claims, exercises, measured, places, results
 
 ROOT = Path(__file__).resolve().parents[3]
-_LAB, _CHAPTERS = "transformer/lab", "notebooks/[0-9]*.ipynb"
 
 
 def _paper() -> dict[str, str]:
@@ -24,27 +23,14 @@ def _paper() -> dict[str, str]:
     return measured.alternatives() | claims.texts(ROOT) | code
 
 
-#: For each page the function that makes its texts by name, and the files that these come from.
-PAGES: Mapping[str, tuple[Callable[[], Mapping[str, str]], tuple[str, ...]]] = {
-    "book/exercises": (partial(exercises.texts, ROOT), ("_toc.yml", _CHAPTERS)),
-    "book/paper": (
-        _paper,
-        ("book/*.yml", _CHAPTERS, f"{_LAB}/recipe/*.json", "transformer/**/*.py"),
-    ),
-    "book/results": (
-        results.texts,
-        (f"{_LAB}/table_2/**/*.json", f"{_LAB}/table_2/*.py", "transformer/recipes/*.py"),
-    ),
-    "book/scale": (
-        measured.scale,
-        (
-            *(f"{_LAB}/speed/{name}" for name in ("scale.*", "half_residual.json", "roofline.*")),
-            f"{_LAB}/speed/measurements/*.json",
-            "transformer/recipes/*.py",
-        ),
-    ),
-    "book/speed": (measured.speed, (f"{_LAB}/speed/**/*.json", f"{_LAB}/table_2/runs/*.json")),
-    "book/use/train": (cards.texts, ("transformer/recipes/*.py",)),
+#: For each page the function that makes its texts by name.
+PAGES: Mapping[str, Callable[[], Mapping[str, str]]] = {
+    "book/exercises": partial(exercises.texts, ROOT),
+    "book/paper": _paper,
+    "book/results": results.texts,
+    "book/scale": measured.scale,
+    "book/speed": measured.speed,
+    "book/use/train": cards.texts,
 }
 FILLED = re.compile(r"<!-- filled: (\S+) -->")
 _MODULES = re.compile(r"<!-- modules: (.+?) -->")
@@ -61,16 +47,13 @@ def fill(page: str, text: str) -> str:
         KeyError: if a placeholder names a text that does not exist.
     """
     if page in PAGES:
-        texts = PAGES[page][0]()
+        texts = PAGES[page]()
         text = FILLED.sub(lambda found: texts[found[1]], text)
     return _MODULES.sub(lambda found: api.entries(ROOT, *found[1].split()), text)
 
 
 def _on_read(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = fill(page, source[0])
-    for pattern in PAGES[page][1] if page in PAGES else ():
-        for path in ROOT.glob(pattern):
-            app.env.note_dependency(str(path))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from generated import charts
@@ -208,16 +207,8 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.1f} seconds" if seconds < 10 else duration(seconds)
 
 
-def speed(measurements: Path = MEASUREMENTS) -> dict[str, str]:
-    """Make the tables of the speed page.
-
-    Args:
-        measurements: folder of the measurements on GPUs.
-
-    Returns:
-        The table of each comparison by its name, "machine", "export", "step", "gpu" and
-        "gpu-small".
-    """
+def speed() -> dict[str, str]:
+    """Make the texts of the speed page, by name."""
     record, export, steps = (
         json.loads(path.read_text(encoding="utf-8")) for path in (RECORD, _EXPORT, STEP_TIME)
     )
@@ -249,7 +240,7 @@ def speed(measurements: Path = MEASUREMENTS) -> dict[str, str]:
         # The record has the command's former name.
         "step": f"{step_table(parts).markdown()}\n"
         + _machine(steps | dict(command="python -m transformer.lab.speed.record_step_time")),
-        "gpu": _on_gpus(measurements),
+        "gpu": _on_gpus(),
         "gpu-small": _small_on_a_gpu(recorded_runs()),
     }
 
@@ -319,15 +310,13 @@ def _machine(record: Mapping[str, Any]) -> str:
     )
 
 
-def _on_gpus(measurements: Path) -> str:
+def _on_gpus() -> str:
     """Tables of the speed of the recipes on GPUs, and of where the time of their steps goes."""
     found = {
         name.removesuffix("-throughput"): record
-        for name, record in recorded_runs(measurements).items()
+        for name, record in recorded_runs(MEASUREMENTS).items()
         if record.get("kind") == "throughput" and not record["device"].startswith("cpu")
     }
-    if not found:
-        return "Nothing on this page has been measured on a GPU yet."
     header = ["recipe", "GPU", "precision", "target tokens per second", "of measured peak"]
     header += ["memory", "ms per step", "all its steps"]
     rows = []

@@ -83,10 +83,9 @@ class Name:
         """Package below ``transformer``."""
         return self.module.split(".")[1]
 
-    def entry(self, with_module: bool = False) -> str:
+    def entry(self) -> str:
         """Link to the entry in the API reference."""
-        shown = f"{self.module.rpartition('.')[2]}.{self.name}" if with_module else self.name
-        return f"{{py:obj}}`{shown} <{self.full_name}>`"
+        return f"{{py:obj}}`{self.name} <{self.full_name}>`"
 
     def source(self) -> str:
         """Link to the lines of code, in HTML because the page does not exist yet."""
@@ -251,7 +250,7 @@ def _title(notebook: Path) -> str:
 def _line(
     place: Place, names: Sequence[Name], treated: Sequence[str], titles: Mapping[str, str]
 ) -> str:
-    """A place with the chapters about it and the code that computes it; "" without either."""
+    """Write the line of a place: its chapters and its code; "" if it has neither."""
     ours = [f"{name.entry()} ({name.source()})" for name in names if name.package in DEFINING]
     links = [f'[{int(stem[:2])}](../notebooks/{stem}.ipynb "{titles[stem]}")' for stem in treated]
     parts = [f"chapter{'s' * (len(links) > 1)} {', '.join(links)}"] if links else []

@@ -34,15 +34,8 @@ _ENOUGH_SEEDS = 3
 _NOTHING_TO_COMPARE = "We know of no published score on these sentences in any of these metrics.\n"
 
 
-def texts(
-    runs: Mapping[str, Record] | None = None, presets: Mapping[str, Preset] = PRESETS
-) -> dict[str, str]:
-    """Make the texts of the page.
-
-    Args:
-        runs: records by name; None for those of the package.
-        presets: recipes by name, of which those without a record are listed.
-    """
+def texts(runs: Mapping[str, Record] | None = None) -> dict[str, str]:
+    """Make the texts of the page from records by name; None for those of the package."""
     groups = summary.group_runs(recorded_runs() if runs is None else runs)
     sections: dict[str, list[Group]] = {}
     for group in groups:
@@ -61,7 +54,7 @@ def texts(
         "conversions": _conversions(published.CONVERSIONS),
         "lost": _lost(published.CONVERSIONS),
         "own-checkpoint": _own_checkpoint(published.CONVERSIONS),
-        "not-run": _not_run(groups, presets),
+        "not-run": _not_run(groups),
     }
 
 
@@ -108,7 +101,7 @@ def _peer() -> str:
         f"draw different random numbers, so only scores can be compared. These are of Tatoeba's "
         f"test split after {training['max_steps']:,} steps of up to {training['batch_tokens']:,} "
         f"tokens with a short warm-up; the full recipe takes {whole:,} steps:\n\n"
-        f"{Table(['', peer.OURS, peer.MARIAN, 'ours minus theirs'], rows).markdown()}\n"
+        f"{Table(['tatoeba-test', peer.OURS, peer.MARIAN, 'ours minus theirs'], rows).markdown()}\n"
         f"Mean differences: {', '.join(means)}. The 95% intervals are from a bootstrap over the "
         f"test sentences alone and do not cover other seeds. Within a library, the two seeds are "
         f"{min(spreads):.1f} to {max(spreads):.1f} BLEU apart. `{record['command']}` repeats the "
@@ -358,7 +351,7 @@ def _own_checkpoint(conversions: Iterable[published.Conversion]) -> str:
     return f"{_figure(row.tokenised)} by their script, {_figure(row.sacrebleu)} in sacreBLEU"
 
 
-def _not_run(groups: Iterable[Group], presets: Mapping[str, Preset]) -> str:
+def _not_run(groups: Iterable[Group]) -> str:
     """List the presets without a record and what they need, and those with few seeds."""
     seeds: dict[str, int] = {}
     recorded = set()  # names of presets: that of a group can have its number of steps in it
@@ -373,7 +366,7 @@ def _not_run(groups: Iterable[Group], presets: Mapping[str, Preset]) -> str:
             architecture(preset.model),
             *_needs(preset),
         )
-        for name, preset in presets.items()
+        for name, preset in PRESETS.items()
         if name not in recorded and name != "smoke"  # every test runs that one
     ]
     head = ["preset", "corpus (from)", "architecture", "parameters", "weights and Adam"]

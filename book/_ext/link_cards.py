@@ -25,7 +25,7 @@ ICON = "_static/touch-icon.png"
 PROMISE = "From the first dot product to a model that translates"
 _CHAPTER = re.compile(r"notebooks/(\d\d_\w+)")
 _SHAPE = "{http://www.w3.org/2000/svg}rect"
-_FINE = 4  # drawn so many times larger
+_FINE = 4  # drawn larger by this factor, then scaled down: smooth edges
 _MARGIN, _TEXT_WIDTH, _MARK = 80, 690, 300
 
 
