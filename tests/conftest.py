@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import contextmanager
 
 # Before torch and matplotlib are imported: both read these once.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -17,6 +18,11 @@ assert "transformer" not in sys.modules, "transformer was imported before its sh
 install_import_hook("transformer", "beartype.beartype")
 
 import torch
+from hypothesis import settings
+
+# The first example pays for imports and compiled checks: a deadline would only measure those.
+settings.register_profile("no deadline", deadline=None, max_examples=40)
+settings.load_profile("no deadline")
 
 torch.set_num_threads(1)
 
@@ -42,3 +48,20 @@ def unchecked():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("jaxtyping.config.jaxtyping_disable", True)
         yield
+
+
+@pytest.fixture
+def limit_file_size():
+    """``with limit_file_size(bytes):`` is like a full disk, and needs no privileges."""
+    resource = pytest.importorskip("resource")
+
+    @contextmanager
+    def limit(size):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limit

@@ -50,7 +50,7 @@ def test_a_part_imports_only_lower_floors(name):
             assert same or HEIGHT[other] < HEIGHT[name], f"{module} imports {other}"
 
 
-def test_no_circle():
+def test_imports_have_no_cycle():
     at_once = {m: imports(m, lambda tree: tree.body) & {*MODULES} - {m} for m in MODULES}
     TopologicalSorter(at_once).prepare()  # CycleError names the modules
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import transformer
 
 ROOT = Path(transformer.__file__).parent.parent
@@ -47,7 +49,9 @@ def test_every_name_of_the_package_has_the_types_that_its_home_gives_it():
     assert typed == transformer._HOMES
     assert sorted(transformer.__all__) == sorted([*typed, "__version__"])
     for name in transformer.__all__:
-        assert getattr(transformer, name)
+        assert getattr(transformer, name) and name in dir(transformer)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        transformer.nothing  # noqa: B018
 
 
 def test_a_library_is_missed_only_where_it_is_used():

@@ -16,7 +16,7 @@ def tree_of(drawing):
     return ET.fromstring(drawing.svg())
 
 
-def test_a_strip_is_the_darker_the_larger_and_grey_below_zero():
+def test_a_strip_is_darker_for_larger_numbers_and_grey_below_zero():
     drawing = Drawing(200, 50)
     area = drawing.strip(10, 10, [1.0, 0.5, -1.0], "key", (20, 16), label="k")
     shades = {

@@ -69,7 +69,7 @@ def test_a_dense_scatter_is_stored_as_pixels():
     assert len(to_svg(made)) < 400_000
 
 
-def test_on_a_phone_panels_stand_one_below_the_other_unless_texts_would_meet():
+def test_on_a_phone_panels_are_stacked_unless_texts_would_overlap():
     made, (left, right) = figure(1, 2, height=3, sharey=True)
     left.set_ylabel("weight")
     wide, narrow = for_notebook(made)
@@ -100,7 +100,7 @@ def test_on_a_phone_letters_are_larger_and_long_names_have_several_lines():
     assert made.get_size_inches()[1] > 2  # room for the lines
 
 
-def test_small_letters_stay_where_larger_ones_would_meet():
+def test_small_letters_stay_small_where_larger_ones_would_overlap():
     made, axes = figure()
     axes.set_xticks(range(10), [f"words {i}" for i in range(10)], fontsize=9)
     _, narrow = for_notebook(made)

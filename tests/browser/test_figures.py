@@ -1,4 +1,4 @@
-"""Figures of notebooks stand on the page's own ground, in the palette's colours, and enlarge."""
+"""Figures of notebooks have the page's background and the palette's colours, and enlarge."""
 
 import io
 

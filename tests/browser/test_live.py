@@ -81,7 +81,7 @@ def test_translating_forcing_and_sharing(visit, start):
     assert forced.endswith(".") and forced != GERMAN
     assert page.locator(".live-target .forced").inner_text() == "ist"
 
-    # The address shows the same to somebody else.
+    # Another reader sees the same at this address.
     other = visit()
     other.open(page.url + "&run=1")
     translated(other.page, forced)
@@ -252,7 +252,7 @@ def test_every_level_is_accessible_and_fits(visit, address, level, width, theme)
     assert found.errors == []
 
 
-def test_a_spoilt_address_opens_the_page(visit, address):
+def test_an_address_with_invalid_values_opens_the_page(visit, address):
     found = visit()
     found.open(f"{address}{PAGE}#s=Hello.&z=moon&l=99&h=-7&b=engine+encoder.9&f=x.-1&stop=77&run=1")
     done(found.page)

@@ -256,7 +256,7 @@ def test_masked_attention_of_the_decoder(engine, rounded, tokenizer):
     assert unmasked["decoder.1.self_attention.weights.2"].shape == (len(target), len(target))
 
 
-def test_decoding_with_a_cache_is_decoding_without(engine, rounded, tokenizer):
+def test_decoding_with_a_cache_is_decoding_without(engine, tokenizer):
     source = encoded(tokenizer, SENTENCES[0])
     [ids] = engine.evaluate(GREEDY_SEARCH, [[source], {}])
     again = engine.evaluate(
@@ -337,7 +337,7 @@ def test_the_tokenizer(engine, tokenizer, corpus):
         assert labels == tokenizer.tokens(expected), repr(text)
 
 
-def test_spoilt_ids_decode_as_in_the_package(engine, tokenizer):
+def test_invalid_ids_decode_as_in_the_package(engine, tokenizer):
     draw = random.Random(2)
     rows = [[draw.randrange(8000) for _ in range(8)] for _ in range(300)]
     found = engine.evaluate("rows => rows.map(ids => tokenizer.decode(ids))", rows)

@@ -16,7 +16,7 @@ ROOT = Path(os.environ["BOOK_HTML"])
 PAGES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.html"))
 # Neither a template of the theme nor the redirect to the first page is a page.
 PAGES = [page for page in PAGES if not page.startswith("_static/") and page != "index.html"]
-# Listings of source have one template; the longest of them stand for all.
+# Listings of source have one template; the longest represent all.
 LISTINGS = [page for page in PAGES if page.startswith("_modules/")]
 LONGEST = sorted(LISTINGS, key=lambda page: (ROOT / page).stat().st_size)[-10:]
 READ = [page for page in PAGES if page not in LISTINGS]
@@ -213,7 +213,7 @@ def test_a_listing_of_source(reader, address, page):
 
 
 def test_a_listing_is_accessible(reader, address):
-    """One stands for all: they differ in the lines of source alone."""
+    """One represents all: only the lines of source differ."""
     page = "_modules/transformer/model/attention.html"
     assert read_on_a_desk(reader(1280), address, page) == []
 

@@ -44,14 +44,6 @@ def test_version_is_that_of_the_distribution():
     assert transformer.__version__ == project["version"]
 
 
-def test_the_package_offers_its_names():
-    for name in transformer.__all__:
-        assert getattr(transformer, name) is not None
-        assert name in dir(transformer)
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        transformer.nothing  # noqa: B018
-
-
 @pytest.mark.parametrize(("own", "used"), [(None, "passive"), ("active", "active")])
 def test_threads_do_not_spin_unless_the_user_says_so(own, used):
     """OpenMP reads the policy when torch is imported."""

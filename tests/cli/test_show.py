@@ -31,7 +31,7 @@ def test_info_of_this_installation_and_of_a_preset():
         assert re.search(r"^parameters +\d,\d{3},\d{3} ", run("info", name).stdout, re.M)
 
 
-def test_what_info_shows_can_be_set(trained, files, tmp_path):
+def test_what_info_shows_can_be_set():
     shown = re.findall(r"^(\w+) +(\S+)$", run("info", "smoke").stdout, re.M)
     words = [f"{name}={value}" for name, value in shown if name not in ("name", "parameters")]
     assert len(words) > 40

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tests.cli.conftest import SMALL, command, fails, run, settings
+from tests.cli.conftest import SMALL, fails, run, settings
 from transformer.recipes.record import read_record
 from transformer.training.checkpoint import load_weights
 
@@ -36,17 +36,6 @@ def test_it_prints_the_plan_the_progress_the_scores_and_where_the_model_is(train
     assert record["corpus"]["languages"] == ["en", "fr"]
     card = (folder / "model/README.md").read_text()
     assert "language:\n- en\n- fr" in card and record["command"] in card
-
-
-def test_a_record_says_how_many_processes_shared_a_step(files, tmp_path):
-    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
-        pytest.skip("needs gloo")
-    words = ["train", "smoke", "-o", tmp_path, *files, *settings(max_steps=2)]
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    both = command(*words, launch=launch)
-    said = both.communicate(timeout=300)[1].decode()
-    assert both.returncode == 0, said
-    assert read_record(tmp_path / "run.json")["environment"]["hardware"]["devices"] == 2
 
 
 def test_a_preset_caps_only_its_own_corpus(trained, files, tmp_path):

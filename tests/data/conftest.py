@@ -3,20 +3,16 @@
 import gzip
 
 import pytest
-from hypothesis import settings
 
 from transformer.data.corpora import load_corpus
-
-# The first example pays for imports and compiled checks: a deadline would only measure those.
-settings.register_profile("no deadline", deadline=None, max_examples=40)
-settings.load_profile("no deadline")
 
 
 @pytest.fixture(autouse=True)
 def no_data_of_the_user(monkeypatch, tmp_path):
-    """A developer's own data directory and cache must not decide a test."""
+    """A developer's own data directory, cache and proxy must not decide a test."""
     monkeypatch.delenv("TRANSFORMER_DATA_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")  # the servers of the tests are on this machine
 
 
 @pytest.fixture(scope="session")

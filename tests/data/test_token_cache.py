@@ -137,19 +137,15 @@ def test_errors_are_those_of_files_read_into_memory_and_leave_nothing(
     assert not [p for p in (tmp_path / "cache").iterdir() if not p.name.endswith(".lock")]
 
 
-def test_a_full_disk_gives_a_one_line_error_and_leaves_nothing(files, tokenizer, tmp_path):
-    """A limit on file sizes acts like a full disk and needs no privileges."""
-    resource = pytest.importorskip("resource")
+def test_a_full_disk_gives_a_one_line_error_and_leaves_nothing(
+    files, tokenizer, tmp_path, limit_file_size
+):
     text, cache = stream_parallel_files(*files), tmp_path / "cache"
     whole = encode_pairs(tokenizer, load_parallel_files(*files))
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     for most in (0, 300):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
-        try:
-            with pytest.raises(OSError, match="cannot write .*; make room") as caught:
-                cached_pairs(tokenizer, text, cache)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        full = pytest.raises(OSError, match="cannot write .*; make room")
+        with limit_file_size(most), full as caught:
+            cached_pairs(tokenizer, text, cache)
         assert "\n" not in str(caught.value)
         assert all(path.name.endswith(".lock") for path in cache.iterdir()), most
     assert_same_pairs(cached_pairs(tokenizer, text, cache), whole)

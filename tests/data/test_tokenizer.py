@@ -56,11 +56,6 @@ def test_a_batch_may_be_a_generator_but_not_a_string(tokenizer):
         tokenizer.encode_batch("ab")
 
 
-def test_ids_outside_the_vocabulary_are_left_out(tokenizer):
-    ids = tokenizer.encode("ab")
-    assert tokenizer.decode([-1, *ids, tokenizer.vocab_size, 2**40]) == "ab"
-
-
 def test_what_was_saved_alone_is_loaded(tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     assert Tokenizer.from_pretrained(tmp_path).encode("ab c") == tokenizer.encode("ab c")
@@ -210,7 +205,7 @@ def test_hugging_face_gives_our_ids_and_an_end(tokenizer, tatoeba, tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["shipped", "saved"])
-def test_from_pretrained(tokenizer, tmp_path, folder):
+def test_from_pretrained(tmp_path, folder):
     name = "tatoeba-en-de"
     if folder == "saved":
         name = Translator.from_pretrained(name).save_pretrained(tmp_path / "new")
@@ -222,7 +217,7 @@ def test_from_pretrained(tokenizer, tmp_path, folder):
 
 def test_ids_outside_the_vocabulary_decode_to_nothing(tokenizer):
     # The vocabulary of a model may be padded to a round size.
-    assert tokenizer.decode([*tokenizer.encode("Wo"), 300, 100_000]) == "Wo"
+    assert tokenizer.decode([*tokenizer.encode("Wo"), 300, 2**40]) == "Wo"
     # -100 marks ignored labels in other programs.
     assert tokenizer.decode([-100, *tokenizer.encode("Wo"), -1]) == "Wo"
 

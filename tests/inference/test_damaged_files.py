@@ -76,7 +76,7 @@ def edit(path, change):
 def test_missing_and_truncated_files_are_named(folder, name):
     whole = (folder / name).read_bytes()
     (folder / name).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=f"does not load|{name}"):
+    with pytest.raises(ValueError, match=name):
         Translator.from_pretrained(folder)
     (folder / name).unlink()
     with pytest.raises(FileNotFoundError, match=f"{name} missing"):

@@ -327,7 +327,6 @@ def test_what_was_saved_translates_the_same(translator, tmp_path, capsys):
     for place in (folder, str(folder)):
         assert Translator.from_pretrained(place)(TEXTS, max_length=20) == expected
     assert capsys.readouterr().out == ""  # standard output may be a pipe
-    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o644}
     halved = Translator.from_pretrained(translator.save_pretrained(tmp_path / "half", half=True))
     size = (folder / "model.safetensors").stat().st_size
     assert (tmp_path / "half/model.safetensors").stat().st_size < 0.7 * size

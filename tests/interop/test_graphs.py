@@ -2,7 +2,6 @@
 
 import json
 
-import jaxtyping
 import pytest
 import torch
 
@@ -62,16 +61,10 @@ def test_the_parts_compute_what_the_model_computes(changes):
     require_equal_logits(model, EncoderGraph(model), StepGraph(model))
 
 
-@pytest.fixture
-def free_lengths():
-    """Lengths are symbols in a trace, which the type checker does not accept as ``int``."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
 @pytest.mark.parametrize(("kind", "changes"), [("torch", VARIANTS[2]), ("onnx", VARIANTS[0])])
-def test_what_is_written_and_loaded_is_the_model(tmp_path, kind, changes, free_lengths):
+def test_what_is_written_and_loaded_is_the_model(tmp_path, kind, changes, monkeypatch):
+    # Lengths are symbols in a trace, which the type checker does not accept as ``int``.
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
     if kind == "onnx":
         for name in ("onnx", "onnxscript", "onnxruntime"):
             pytest.importorskip(name)

@@ -1,28 +1,20 @@
 """Weights converted to torch.nn.Transformer and back: both models compute the same."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.model.small import make_model
 from transformer.interop import from_torch, to_torch
-from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 
 SOURCE = torch.tensor([[3, 4, 5, 6, 2], [7, 8, 2, 0, 0]])
 TARGET = torch.tensor([[1, 9, 10, 11], [1, 12, 0, 0]])
 
-
-def make(**changes) -> Transformer:
-    torch.manual_seed(0)
-    small = dict(
-        vocab_size=17, d_model=16, d_ff=28, num_heads=4, num_layers=2, num_decoder_layers=3
-    )
-    model = Transformer(TransformerConfig(**small | dict(dropout=0.0) | changes)).double()
-    for parameter in model.parameters():  # otherwise biases are 0
-        if parameter.dim() == 1:
-            parameter.data += 0.2 * torch.randn_like(parameter)
-    return model.eval()
+make = partial(make_model, dropout=0.0)
 
 
 def their_logits(model: Transformer, stacks: nn.Transformer) -> torch.Tensor:

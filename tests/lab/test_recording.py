@@ -72,8 +72,9 @@ def test_a_record_is_continued_under_the_heading_that_began_it(tmp_path):
 
 def test_a_record_that_was_written_does_not_change_the_code_version(tmp_path, monkeypatch):
     def git(*words):
-        who = ["-c", "user.name=n", "-c", "user.email=e"]
-        subprocess.run(["git", "-C", tmp_path, *who, *words], check=True, capture_output=True)
+        own = ["user.name=n", "user.email=e", "commit.gpgsign=false", "core.hooksPath=/dev/null"]
+        options = [word for each in own for word in ("-c", each)]
+        subprocess.run(["git", "-C", tmp_path, *options, *words], check=True, capture_output=True)
 
     code, result = tmp_path / "package/recipes/record.py", tmp_path / "package/lab/record.json"
     for path in (code, result):

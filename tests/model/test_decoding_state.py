@@ -125,7 +125,7 @@ def test_half_precision_and_autocast(dtype, autocast, tolerance):
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
         state = model.start_decoding(source, max_length=5)
         steps = [model.decode_next(target[:, position], state) for position in range(5)]
-    assert steps[0].dtype == torch.bfloat16 if autocast else dtype
+    assert steps[0].dtype == (torch.bfloat16 if autocast else dtype)
     torch.testing.assert_close(
         torch.stack(steps, 1).float(), expected, atol=tolerance, rtol=tolerance
     )

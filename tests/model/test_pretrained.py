@@ -39,7 +39,7 @@ def loads(name_or_path, seed):
     torch.testing.assert_close(found, model(seed).state_dict(), rtol=0, atol=0)
 
 
-def test_a_folder_and_a_weight_file_in_it(trained, run):
+def test_a_folder_and_a_weight_file_in_it(trained):
     for place in (trained, str(trained), trained / "model.safetensors"):
         loads(place, 0)
     with pytest.raises(FileNotFoundError, match="no file or folder"):

@@ -185,7 +185,7 @@ def test_a_class_that_could_not_be_loaded_is_not_saved(tmp_path, saved):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_field_or_an_option_that_nobody_knows_is_refused_with_the_nearest(saved):
+def test_an_unknown_field_or_option_is_refused_with_the_nearest_name(saved):
     path = saved / "config.json"
     whole = json.loads(path.read_text())
     for name, nearest in (("d_modle", "d_model"), ("encoder_layers", "num_layers")):

@@ -200,7 +200,7 @@ def test_sources_and_targets_that_do_not_fit_are_refused(unchecked, training, fa
                 model(*pair)
 
 
-def test_the_checks_break_no_graph():
+def test_the_checks_break_no_graph(unchecked):
     model, (source, target) = make_model().eval(), make_batch()
     whole = torch.compile(model, fullgraph=True, backend="eager", dynamic=True)
     torch.testing.assert_close(whole(source, target), model(source, target))

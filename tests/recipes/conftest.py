@@ -6,13 +6,13 @@ from transformer.data.corpora import Corpus, Split
 from transformer.recipes.presets import PRESETS
 
 NOUNS = ["cat", "dog", "house", "tree", "river", "train", "book", "window"]
-KATZEN = ["Katze", "Hund", "Haus", "Baum", "Fluss", "Zug", "Buch", "Fenster"]
+GERMAN_NOUNS = ["Katze", "Hund", "Haus", "Baum", "Fluss", "Zug", "Buch", "Fenster"]
 
 
 def make_corpus(test: bool = True, mark: str = ".") -> Corpus:
     pairs = [
         (f"the {NOUNS[i]} sees {number} of the {NOUNS[j]}s{mark}",
-         f"{KATZEN[i]} sieht {number} mal {KATZEN[j]}{mark}")
+         f"{GERMAN_NOUNS[i]} sieht {number} mal {GERMAN_NOUNS[j]}{mark}")
         for i in range(8)
         for j in range(8)
         for number in (2, 5)

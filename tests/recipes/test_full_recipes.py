@@ -13,7 +13,9 @@ import sacrebleu
 import torch
 from typer.testing import CliRunner
 
-from tests.recipes.conftest import KATZEN, NOUNS
+from tests.data.fake_datasets import Rows
+from tests.recipes.conftest import GERMAN_NOUNS, NOUNS
+from tests.training.tiny_training import at_step
 from transformer.cli import app
 from transformer.inference.metrics import compound_split_bleu
 from transformer.inference.translator import Translator
@@ -28,14 +30,6 @@ SMALL = dict(
 )  # fmt: skip
 
 
-class Rows(list):
-    """As much of a `datasets` table as the loader uses."""
-
-    def iter(self, batch_size):
-        for start in range(0, len(self), batch_size):
-            yield {"translation": self[start : start + batch_size]}
-
-
 @pytest.fixture
 def wmt14(monkeypatch, tmp_path):
     """The module `datasets` with a small WMT14 in it; returns what was asked of it."""
@@ -44,7 +38,8 @@ def wmt14(monkeypatch, tmp_path):
     def sentence(i):
         j = i * 5 % 8
         english = f"the {NOUNS[i % 8]} sees {i % 7 + 2} of the {NOUNS[j]}-{NOUNS[i % 3]}s"
-        german = f"{KATZEN[i % 8]} sieht {i % 7 + 2} mal {KATZEN[j]}-{KATZEN[i % 3]}"
+        first, second, third = (GERMAN_NOUNS[k] for k in (i % 8, j, i % 3))
+        german = f"{first} sieht {i % 7 + 2} mal {second}-{third}"
         return {"en": english, "de": german}
 
     def load_dataset(path, config, revision):
@@ -112,14 +107,8 @@ def test_half_precision_and_accumulation_go_on_as_if_never_stopped(tmp_path, cor
     weights = []
     for stop_at in (None, 4):
         run = TranslationRun(preset, tmp_path / f"run-{stop_at}", corpus=corpus)
-        take_step = run.trainer._train_step
-
-        def stepping(*step, run=run, take_step=take_step, stop_at=stop_at):
-            if run.trainer.step + 1 == stop_at:
-                signal.raise_signal(signal.SIGTERM)
-            return take_step(*step)
-
-        run.trainer._train_step = stepping
+        if stop_at:
+            at_step(run.trainer, stop_at, lambda: signal.raise_signal(signal.SIGTERM))
         if not run.train():
             run = TranslationRun(preset, run.folder, corpus=corpus)
             assert run.trainer.step == stop_at and run.train()

@@ -9,6 +9,7 @@ import signal
 import pytest
 import torch
 
+from tests.training.tiny_training import at_step
 from transformer.lab.speed.throughput import measure_throughput
 from transformer.recipes.architectures import build_model
 from transformer.recipes.cards import on_card, this_card
@@ -64,14 +65,7 @@ def test_copies_for_the_disk_are_pinned_and_equal():
 def test_a_run_from_text_to_score_that_was_stopped(tmp_path):
     preset = get_preset("smoke").with_changes(precision="bf16", compile=True)
     run = TranslationRun(preset, tmp_path / "run")
-    take_step = run.trainer._train_step
-
-    def stepping(*step):
-        if run.trainer.step + 1 == 25:
-            signal.raise_signal(signal.SIGTERM)
-        return take_step(*step)
-
-    run.trainer._train_step = stepping
+    at_step(run.trainer, 25, lambda: signal.raise_signal(signal.SIGTERM))
     assert not run.train() and run.trainer.step == 25
     again = TranslationRun(preset, tmp_path / "run")
     assert again.trainer.step == 25 and again.train()

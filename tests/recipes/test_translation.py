@@ -10,6 +10,7 @@ import pytest
 import torch
 from sacrebleu.metrics import BLEU
 
+from tests.training.tiny_training import at_step
 from transformer.baselines import ConvolutionalConfig, RecurrentConfig
 from transformer.data.corpora import Corpus, Split
 from transformer.data.parallel import StreamedSplit
@@ -112,14 +113,7 @@ def test_a_baseline_runs_as_the_transformer_does(tmp_path, preset, corpus, name)
 
 def interrupt(run, stop_at):
     """Train, and end it by a signal at a step."""
-    take_step = run.trainer._train_step
-
-    def stepping(*arguments):
-        if run.trainer.step + 1 == stop_at:
-            signal.raise_signal(signal.SIGTERM)
-        return take_step(*arguments)
-
-    run.trainer._train_step = stepping
+    at_step(run.trainer, stop_at, lambda: signal.raise_signal(signal.SIGTERM))
     assert not run.train()
     assert run.trainer.step == stop_at and run.trainer.stopped_by == signal.SIGTERM
 
@@ -226,7 +220,7 @@ def test_what_is_no_record_is_refused(tmp_path):
 
 
 class TestFolders:
-    def test_a_finished_run_of_an_earlier_version_is_finished(self, finished, preset, corpus):
+    def test_a_finished_run_of_an_earlier_version_is_finished(self, finished):
         run, record = finished
         older = json.loads(json.dumps(record))
         del older["preset"]["init_from"], older["preset"]["training"]["fast"]

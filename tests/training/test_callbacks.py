@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_trainer import assert_close
-from tiny_training import at_step, make_model, make_pairs, make_trainer, weights_of
+from tiny_training import assert_equal, at_step, make_model, make_pairs, make_trainer, weights_of
 
 from transformer.training.callbacks import Callback, EarlyStopping
 from transformer.training.checkpoint import load_state, load_weights, save_state
@@ -67,7 +66,7 @@ def diary_of(folder, *stops, **changes):
     return trainer, diary
 
 
-def test_every_event_is_told_once_and_in_order(tmp_path):
+def test_every_event_is_reported_once_and_in_order(tmp_path):
     _, diary = diary_of(tmp_path, max_steps=5, log_every=2, validate_every=3, save_every=4)
     assert [event[:2] for event in diary.events] == [
         ("step", 1), ("step", 2), ("log", 2), ("step", 3), ("log", 3), ("validation", 3),
@@ -94,8 +93,8 @@ def test_states_survive_interruptions(tmp_path):
     straight, expected = diary_of(tmp_path / "straight", accumulate=2, log_every=4)
     stopped, diary = diary_of(tmp_path / "stopped", 6, 11, accumulate=2, log_every=4)
     assert diary.sittings == [11, 16]
-    assert_close(weights_of(straight.model), weights_of(stopped.model), rtol=0, atol=0)
-    assert_close(expected.average, diary.average, rtol=0, atol=0)
+    assert_equal(weights_of(straight.model), weights_of(stopped.model))
+    assert_equal(expected.average, diary.average)
     # An interruption adds a line of the curve, and changes nothing else.
     without_logs = [[e for e in d.events if e[0] != "log"] for d in (expected, diary)]
     assert without_logs[0] == without_logs[1]
@@ -149,7 +148,7 @@ def test_stop_ends_the_run_after_the_step_with_everything_saved(tmp_path):
     # Without the callback, the run goes on as if it had not been stopped.
     going_on, straight = make_trainer(tmp_path), make_trainer(tmp_path / "straight")
     assert going_on.fit() and straight.fit() and going_on.step == 16
-    assert_close(weights_of(going_on.model), weights_of(straight.model), rtol=0, atol=0)
+    assert_equal(weights_of(going_on.model), weights_of(straight.model))
 
 
 def test_stop_at_a_checkpoint_ends_the_run_there(tmp_path):

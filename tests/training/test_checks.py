@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_trainer import assert_close
-from tiny_training import VOCAB_SIZE, make_model, make_pairs, make_trainer, weights_of
+from tiny_training import VOCAB_SIZE, assert_equal, make_model, make_pairs, make_trainer, weights_of
 from torch.utils.data import DataLoader
 
 from transformer.baselines import RecurrentConfig, RecurrentTranslator
@@ -128,7 +127,8 @@ def test_pairs_are_batched_by_the_recipe_and_validation_keeps_all(tmp_path):
     config = replace(CONFIG, seed=4, max_length=6, batch_tokens=7)
     trainer = Trainer(make_model(), make_pairs(), config, tmp_path, validation=make_pairs(9, 1))
     plan = TokenBatches(make_pairs(), 7, 4, 6).epoch(0)
-    assert all(map(np.array_equal, trainer.batches.epoch(0), plan))
+    made = trainer.batches.epoch(0)
+    assert len(made) == len(plan) and all(map(np.array_equal, made, plan))
     assert trainer.validation.num_dropped == 0 and trainer.validation.batch_tokens == 8
 
 
@@ -201,7 +201,7 @@ def test_the_folder_loads_as_a_translator_from_the_first_checkpoint_on(tmp_path)
     trainer.fit()
     assert len(seen) == 2 and seen[0].tokenizer.encode("a cat") == tokenizer.encode("a cat")
     translator = Translator.from_pretrained(tmp_path)
-    assert_close(weights_of(translator.model), weights_of(model), rtol=0, atol=0)
+    assert_equal(weights_of(translator.model), weights_of(model))
     with pytest.raises(ValueError, match=r"tokenizer has vocab_size \d+, the model \d+"):
         make_trainer(tmp_path, own=dict(tokenizer=tokenizer))
     assert tokenizer.vocab_size != VOCAB_SIZE

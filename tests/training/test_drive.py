@@ -8,9 +8,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-import torch
 from test_killed import ROOT, reference, trainer_in  # noqa: F401 (a fixture)
-from tiny_training import at_step, weights_of
+from tiny_training import assert_equal, at_step, weights_of
 
 from transformer.training.checkpoint import load_state
 from transformer.training.run_folder import BEST, keep_state, keep_weights
@@ -38,8 +37,7 @@ def drive(tmp_path):
 
 def assert_ends_like(trainer, expected):
     assert trainer.fit() is True
-    for name, weight in weights_of(expected.model).items():
-        assert torch.equal(weight, trainer.model.state_dict()[name]), name
+    assert_equal(weights_of(expected.model), weights_of(trainer.model))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import at_step, make_pairs, make_trainer, weights_of
+from tiny_training import assert_equal, at_step, make_pairs, make_trainer, weights_of
 
 from transformer.training.checkpoint import load_state, load_weights, save_state, save_weights
 from transformer.training.run_folder import DAMAGED_STATE, FORMER_STATE, LOCK, FolderInUseError
@@ -36,8 +36,7 @@ def undisturbed(unchecked, tmp_path_factory):
 
 def assert_ends_like(trainer, weights):
     assert trainer.fit() is True
-    for name, weight in weights.items():
-        assert torch.equal(weight, trainer.model.state_dict()[name]), name
+    assert_equal(weights, weights_of(trainer.model))
 
 
 # ---------------------------------------------------------------------- disks

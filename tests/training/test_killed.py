@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import at_step, make_pairs, make_trainer, weights_of
+from tiny_training import assert_equal, at_step, make_pairs, make_trainer, weights_of
 
 from transformer.model import hub
 from transformer.training.checkpoint import load_state, load_weights
@@ -23,16 +23,14 @@ ROOT = Path(__file__).parents[2]
 RUN = dict(max_steps=20, save_every=5, accumulate=3, validate_every=7, keep_last=3)
 
 # Which call of which function is the last, and the step from which the run then resumes.
-# os.replace renames the curve, the configuration and its checksum at the start; then, per
-# checkpoint, weights and states.
 MOMENTS = {
     "half of the weights written": ((hub, "save_file", 3), 5),
     "half of the state written": ((torch, "save", 2), 5),
-    "before the curve is renamed": ((os, "replace", 1), 0),
-    "before the first state is renamed": ((os, "replace", 5), 0),
-    "before the second weights are renamed": ((os, "replace", 7), 5),
-    "before the former state is renamed": ((os, "replace", 8), 5),
-    "before the second state is renamed": ((os, "replace", 9), 5),
+    "before the curve is renamed": ((os, "replace", 1, "curve.jsonl"), 0),
+    "before the first state is renamed": ((os, "replace", 1, "state.pt"), 0),
+    "before the second weights are renamed": ((os, "replace", 1, "step-00000010.safetensors"), 5),
+    "before the former state is renamed": ((os, "replace", 1, "former-state.pt"), 5),
+    "before the second state is renamed": ((os, "replace", 2, "state.pt"), 5),
     "between two checkpoints": (13, 10),
 }
 
@@ -46,13 +44,16 @@ def trainer_in(folder: Path):
     return make_trainer(folder, validation=make_pairs(10, seed=1), **RUN)
 
 
-def die_at(owner: object, name: str, number: int) -> None:
-    """Kill this process at a call of a function, a writing one after half of its file."""
+def die_at(owner: object, name: str, number: int, target: str = "") -> None:
+    """Kill this process at a call of a function, a writing one after half of its file.
+
+    With ``target``, only calls count whose second argument is a path with that name.
+    """
     function, calls = getattr(owner, name), 0
 
     def counted(*arguments, **options):
         nonlocal calls
-        calls += 1
+        calls += not target or Path(arguments[1]).name == target
         if calls == number:
             if name.startswith("save"):
                 function(*arguments, **options)
@@ -129,8 +130,7 @@ def test_a_killed_run_resumes_and_ends_in_the_same_weights(runs, reference, mome
     trainer.resume()
     assert trainer.step == step
     assert trainer.fit() is True
-    for name, weight in weights_of(reference.model).items():
-        assert torch.equal(weight, trainer.model.state_dict()[name]), name
+    assert_equal(weights_of(reference.model), weights_of(trainer.model))
     files = sorted((reference.folder / "checkpoints").iterdir())
     assert [p.name for p in sorted((folder / "checkpoints").iterdir())] == [p.name for p in files]
     for file in files:

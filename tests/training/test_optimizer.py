@@ -5,8 +5,7 @@ import os
 import signal
 
 import pytest
-from test_trainer import assert_close
-from tiny_training import at_step, make_model, make_trainer, weights_of
+from tiny_training import assert_equal, at_step, make_model, make_trainer, weights_of
 from torch.optim import SGD, Adam, AdamW
 from torch.optim.lr_scheduler import CosineAnnealingLR, MultiStepLR, OneCycleLR, ReduceLROnPlateau
 
@@ -52,7 +51,7 @@ def test_a_resumed_run_ends_in_the_same_weights(tmp_path, kind):
         assert not stopped.fit()
     last = trainer_in(tmp_path / "stopped", *OWN[kind])
     assert last.fit()
-    assert_close(weights_of(straight.model), weights_of(last.model), rtol=0, atol=0)
+    assert_equal(weights_of(straight.model), weights_of(last.model))
     assert rates(tmp_path / "stopped") == rates(tmp_path / "straight")
 
 
@@ -76,7 +75,7 @@ def test_the_papers_optimizer_made_by_hand_is_the_built_in_one(tmp_path):
         accumulate=1,
     )
     by_hand.fit()
-    assert_close(weights_of(built_in.model), weights_of(by_hand.model), rtol=0, atol=0)
+    assert_equal(weights_of(built_in.model), weights_of(by_hand.model))
 
 
 def test_weights_outside_the_optimizer_stay_and_gather_no_gradient(tmp_path):
@@ -110,7 +109,7 @@ def test_an_optimizer_of_other_parameters_is_refused_before_weights_are_loaded(t
     before, own = weights_of(model), dict(optimizer=AdamW(model.parameters()))
     with pytest.raises(ValueError, match=r"optimizer has groups of \[\d+\] parameters, that of"):
         make_trainer(tmp_path, model, own=own, **RUN).fit()
-    assert_close(weights_of(model), before, rtol=0, atol=0)
+    assert_equal(weights_of(model), before)
 
 
 @pytest.mark.parametrize(

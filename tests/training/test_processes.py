@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import at_step, gradients_of, make_model, make_pairs, make_trainer, weights_of
+from tiny_training import (
+    assert_close,
+    assert_equal,
+    at_step,
+    gradients_of,
+    make_model,
+    make_pairs,
+    make_trainer,
+    weights_of,
+)
 
 from transformer.training.callbacks import Callback, EarlyStopping
 from transformer.training.checkpoint import load_state, load_weights
@@ -178,12 +187,6 @@ def load(path: Path) -> list:
     return torch.load(path, weights_only=True)
 
 
-def assert_close(a: dict, b: dict, **tolerance):
-    assert a.keys() == b.keys()
-    for name in a:
-        torch.testing.assert_close(a[name], b[name], **tolerance)
-
-
 def test_two_processes_have_the_gradients_and_weights_of_one(two, tmp_path):
     train(tmp_path, accumulate=4)  # two processes that accumulate 2 batches each
     gradients, weights = load(tmp_path / "process-0.pt")
@@ -204,14 +207,14 @@ def test_two_processes_have_the_gradients_and_weights_of_one(two, tmp_path):
 
 def test_both_processes_hold_the_same_weights_but_drop_different_units(two):
     (first, weights), (second, others) = (load(two / f"dropout/process-{r}.pt") for r in range(2))
-    assert_close(weights, others, rtol=0, atol=0)
-    assert_close(first[-1], second[-1], rtol=0, atol=0)
+    assert_equal(weights, others)
+    assert_equal(first[-1], second[-1])
 
 
 def test_a_signal_to_one_process_stops_both_and_the_run_goes_on_unchanged(two):
     straight, stopped = (load(two / f"{run}/process-0.pt") for run in ("dropout", "stopped"))
     assert len(straight[0]) == 8 and len(stopped[0]) == 5  # of the second sitting
-    assert_close(straight[1], stopped[1], rtol=0, atol=0)
+    assert_equal(straight[1], stopped[1])
     losses = [
         [(line["step"], line.get("loss")) for line in read_curve(two / run / "curve.jsonl")]
         for run in ("dropout", "stopped")
@@ -221,14 +224,14 @@ def test_a_signal_to_one_process_stops_both_and_the_run_goes_on_unchanged(two):
 
 def test_the_tables_of_positions_may_differ_in_length(two):
     (_, weights), (_, others) = (load(two / f"growing/process-{rank}.pt") for rank in range(2))
-    assert_close(weights, others, rtol=0, atol=0)
+    assert_equal(weights, others)
 
 
-def test_own_parts_resume_and_tell_every_process_the_same(two):
+def test_a_users_own_parts_resume_and_report_the_same_in_every_process(two):
     runs = [two / "own", two / "own-stopped"]
     weights = [[load(run / f"process-{r}.pt")[1] for r in range(2)] for run in runs]
     for other in (weights[0][1], *weights[1]):
-        assert_close(weights[0][0], other, rtol=0, atol=0)
+        assert_equal(weights[0][0], other)
     told = [[load(run / f"told-{r}.pt") for r in range(2)] for run in runs]
     assert told[0][0] == told[0][1] and told[1][0] == told[1][1]
     numbers = [[line[:2] for line in each[0]] for each in told]

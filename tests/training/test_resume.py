@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import at_step, make_model, make_pairs, make_trainer, weights_of
+from tiny_training import assert_equal, at_step, make_model, make_pairs, make_trainer, weights_of
 
 from transformer.training.checkpoint import load_state, load_weights, save_state
 from transformer.training.curve import read_curve
@@ -33,8 +33,7 @@ def uninterrupted(unchecked, tmp_path_factory):
 
 def assert_same_run(folder: Path, trainer, uninterrupted):
     """Compare weights, kept files, best score, and the curve without its times."""
-    for name, weight in weights_of(uninterrupted.model).items():
-        assert torch.equal(weight, trainer.model.state_dict()[name]), name
+    assert_equal(weights_of(uninterrupted.model), weights_of(trainer.model))
     for kept in ("step-00000012", "step-00000016", "best"):
         theirs = load_weights(uninterrupted.folder / f"checkpoints/{kept}.safetensors")
         for name, weight in load_weights(folder / f"checkpoints/{kept}.safetensors").items():
@@ -111,8 +110,7 @@ def test_an_error_at_a_validation_costs_no_step(tmp_path, uninterrupted):
     going_on = trainer_in(tmp_path, save_every=100)
     going_on.resume()
     assert going_on.step == 6 and going_on.fit() is True
-    for name, weight in weights_of(uninterrupted.model).items():
-        assert torch.equal(weight, going_on.model.state_dict()[name]), name
+    assert_equal(weights_of(uninterrupted.model), weights_of(going_on.model))
 
 
 def test_a_finished_run_has_nothing_left_to_do(uninterrupted):
@@ -164,11 +162,10 @@ def test_more_steps_may_be_asked_for(tmp_path, uninterrupted):
     longer = trainer_in(tmp_path)
     longer.resume()
     assert longer.step == 12 and longer.fit() is True
-    for name, weight in weights_of(uninterrupted.model).items():
-        assert torch.equal(weight, longer.model.state_dict()[name]), name
+    assert_equal(weights_of(uninterrupted.model), weights_of(longer.model))
 
 
-def test_what_only_saves_memory_or_time_may_change(tmp_path):
+def test_settings_that_only_save_memory_or_time_may_change(tmp_path):
     trainer_in(tmp_path, max_steps=2).fit()
     other = trainer_in(tmp_path, compile=True, checkpoint_activations=True, fast=False)
     other.resume()

@@ -31,7 +31,7 @@ def test_steps_follow_the_plan_from_epoch_to_epoch(batches, accumulate):
     assert sum(seen, []) == in_order(batches)[: steps * accumulate]
 
 
-def test_it_goes_on_where_it_stood(batches):
+def test_it_continues_where_it_stopped(batches):
     straight = list(islice(step_batches(batches, 2), 12))
     for k in range(11):
         _, epoch, position, _ = straight[k]
@@ -40,7 +40,7 @@ def test_it_goes_on_where_it_stood(batches):
 
 
 @pytest.mark.parametrize("processes", [1, 3])
-def test_each_process_knows_the_tokens_of_all(batches, processes):
+def test_each_process_counts_the_tokens_of_all_processes(batches, processes):
     shares = [step_batches(batches, 2, rank, processes) for rank in range(processes)]
     for _ in range(3 * len(batches)):
         steps = [next(share) for share in shares]

@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from accelerate.optimizer import AcceleratedOptimizer
 from tiny_training import (
+    assert_close,
+    assert_equal,
     at_step,
     gradients_of,
     make_model,
@@ -43,16 +45,6 @@ def fail_once():
             raise errors.pop()
 
     return fail
-
-
-def assert_close(a: dict, b: dict, **tolerance):
-    assert a.keys() == b.keys()
-    for name in a:
-        torch.testing.assert_close(a[name], b[name], msg=lambda m, n=name: f"{n}: {m}", **tolerance)
-
-
-def assert_equal(a: dict, b: dict):
-    assert_close(a, b, rtol=0, atol=0)
 
 
 def test_accumulation_equals_the_big_batch(tmp_path):

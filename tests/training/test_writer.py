@@ -11,7 +11,7 @@ import pytest
 import torch
 from test_killed import reference  # noqa: F401 (a fixture)
 from test_killed import trainer_in as killed_trainer
-from tiny_training import at_step, make_trainer, weights_of
+from tiny_training import assert_equal, at_step, make_trainer, weights_of
 
 from transformer.training import run_folder
 from transformer.training.callbacks import Callback
@@ -150,5 +150,4 @@ def test_a_run_killed_long_after_its_state_takes_the_steps_again(tmp_path, refer
     seen = []
     at_step(going_on, 13, lambda: seen.append(later.exists()))
     assert going_on.fit() is True and seen == [False]
-    for name, weight in weights_of(reference.model).items():
-        assert torch.equal(weight, going_on.model.state_dict()[name]), name
+    assert_equal(weights_of(reference.model), weights_of(going_on.model))

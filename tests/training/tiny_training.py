@@ -74,3 +74,13 @@ def weights_of(model: torch.nn.Module) -> dict[str, Tensor]:
 
 def gradients_of(model: torch.nn.Module) -> dict[str, Tensor]:
     return {name: weight.grad.clone() for name, weight in model.named_parameters()}
+
+
+def assert_close(a: dict, b: dict, **tolerance):
+    assert a.keys() == b.keys()
+    for name in a:
+        torch.testing.assert_close(a[name], b[name], msg=lambda m, n=name: f"{n}: {m}", **tolerance)
+
+
+def assert_equal(a: dict, b: dict):
+    assert_close(a, b, rtol=0, atol=0)

@@ -3,24 +3,21 @@
 import re
 
 import torch
+from drawn import words
 
 from transformer.book.pictures.assembly import encode_once, zoom
 from transformer.inference.decoding import greedy_search
 from transformer.inference.translator import Translator
 
 
-def words(picture):
-    return re.findall(r"<text[^>]*>([^<]+)</text>", picture.drawn[0].svg())
-
-
 def test_the_stacks_are_as_deep_as_those_of_the_shipped_model():
     shipped = Translator.from_pretrained("tatoeba-en-de")
-    shown = words(zoom())
+    shown = words(zoom().drawn[0])
     assert shown.count("Layer 1") == 2
     assert max(int(word[6:]) for word in shown if re.fullmatch(r"Layer \d", word)) == len(
         shipped.model.encoder
     )
-    for name, times in {"Add &amp; norm": 5, "Feed-forward": 2, "Cross-attention": 1}.items():
+    for name, times in {"Add & norm": 5, "Feed-forward": 2, "Cross-attention": 1}.items():
         assert shown.count(name) == times
 
 
@@ -31,7 +28,7 @@ def test_the_calls_are_those_of_greedy_search():
     source = [*tokenizer.encode(sentence), tokenizer.eos_id]
     written = greedy_search(shipped.model, torch.tensor([source]))[0].tokens
     written = [t.strip("▁") for t in tokenizer.tokens([*written, tokenizer.eos_id])]
-    shown = [word.replace("&lt;", "<").replace("&gt;", ">") for word in words(encode_once())]
+    shown = words(encode_once().drawn[0])
     assert len(source) == encode_once().drawn[0].svg().count('width="8"')
     for i, token in enumerate(written[:4]):
         assert " ".join(["<bos>", *written[:i]]) in shown and token in shown

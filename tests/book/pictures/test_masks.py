@@ -14,5 +14,10 @@ def test_influences_are_shares_of_the_largest_of_their_row():
     for svg in (wide, narrow):
         numbers = re.findall(r"<text[^>]*>([\d.]+)</text>", svg)
         assert sorted(numbers) == ["0.2", "1.0", "1.0"]
-        assert 'points="94,52 94,80 130,80 130,108"' in svg  # right of the diagonal
+        frame = re.search(r'<rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"', svg)
+        left, top, width, height = map(int, frame.groups())
+        right, bottom = left + width, top + height
+        middle, centre = left + width // 2, top + height // 2
+        stairs = f"{middle},{top} {middle},{centre} {right},{centre} {right},{bottom}"
+        assert f'points="{stairs}"' in svg  # right of the diagonal
     assert "causal mask: <bos>, a" in repr(picture)

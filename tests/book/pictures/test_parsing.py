@@ -1,6 +1,6 @@
 """The pictures of parsing show the brackets of their tree, and the F1 that the package counts."""
 
-import re
+from drawn import words
 
 from transformer.book.pictures.results.parsing import (
     COMPARED,
@@ -12,10 +12,6 @@ from transformer.book.pictures.results.parsing import (
 from transformer.data.corpora.treebank import read_trees
 from transformer.lab.parsing.bracketing import compare
 from transformer.lab.parsing.linearised_trees import from_brackets, to_brackets
-
-
-def words(drawing):
-    return re.findall(r"<text[^>]*>([^<]+)</text>", drawing.svg())
 
 
 def test_the_brackets_are_those_of_the_tree():

@@ -1,8 +1,7 @@
 """The pictures of chapter 4 show numbers of the model and of the formulas."""
 
-import re
-
 import torch
+from drawn import words
 
 from transformer import Translator
 from transformer.book.pictures.scaling import (
@@ -16,20 +15,16 @@ from transformer.book.pictures.scaling import (
 from transformer.model.attention import record_attention
 
 
-def shown(picture):
-    return re.findall(r"<text[^>]*>([^<]+)</text>", picture.drawn[0].svg())
-
-
 def test_the_weights_of_it_are_those_of_the_model():
     translator = Translator.from_pretrained("tatoeba-en-de")
     tokenizer = translator.tokenizer
     tokens = torch.tensor([[*tokenizer.encode(SENTENCE), tokenizer.eos_id]])
     with torch.no_grad(), record_attention(translator.model) as recorded:
         translator.model.encode(tokens)
-    words, scores = scores_of_it()
-    weights = recorded[f"encoder.{LAYER}.self_attention"][0, HEAD, words.index("it")]
+    tokens_read, scores = scores_of_it()
+    weights = recorded[f"encoder.{LAYER}.self_attention"][0, HEAD, tokens_read.index("it")]
     torch.testing.assert_close((scores / 8).softmax(dim=0), weights, rtol=1e-4, atol=1e-4)
-    assert f"{weights.max():.2f}" in shown(three_divisors())
+    assert f"{weights.max():.2f}" in words(three_divisors().drawn[0])
 
 
 def test_the_derivatives_are_those_of_autograd():
@@ -37,4 +32,4 @@ def test_the_derivatives_are_those_of_autograd():
         lambda scores: scores.softmax(dim=0), torch.tensor([1.0, 0.0, -1.0])
     )
     numbers = [f"{value:.2f}".replace("-", "\u2212") for value in jacobian.flatten().tolist()]
-    assert set(numbers) <= set(shown(saturation()))
+    assert set(numbers) <= set(words(saturation().drawn[0]))

@@ -1,6 +1,6 @@
 """The trees of chapter 12 are the shipped tokenizer's."""
 
-import re
+from drawn import words
 
 from transformer.book.pictures.recipe import tokens
 from transformer.data.tokenizer import Tokenizer
@@ -22,7 +22,7 @@ def test_the_roots_are_the_tokens_and_every_node_is_a_merge():
 
 
 def test_the_picture_names_each_piece_with_its_merge():
-    shown = re.findall(r"<text[^>]*>([^<]+)</text>", tokens.word_trees().drawn[0].svg())
+    shown = words(tokens.word_trees().drawn[0])
     assert {"animal: 1 token", "jaywalk: 4 tokens"} <= set(shown)
     for root in (*tokens.trees("animal"), *tokens.trees("jaywalk")):
         assert not root.rank or f"{root.rank:,}" in shown

@@ -3,14 +3,11 @@
 import re
 
 import torch
+from drawn import words
 
 from transformer.book.pictures import SENTENCE
 from transformer.book.pictures.recipe.training import one_step, target_and_prediction
 from transformer.inference.translator import Translator
-
-
-def words(svg):
-    return re.findall(r"<text[^>]*>([^<]+)</text>", svg)
 
 
 def test_probabilities_and_losses_are_the_models():
@@ -22,7 +19,7 @@ def test_probabilities_and_losses_are_the_models():
         logits = model(source, torch.tensor([[tokenizer.bos_id, *labels[:-1]]]))[0]
     p = logits.softmax(dim=-1)
     for drawing in target_and_prediction().drawn:
-        shown = words(drawing.svg())
+        shown = words(drawing)
         assert shown.count("1") == 6 and shown.count("0") == 30
         table = [word for word in shown if re.fullmatch(r"[01]\.\d\d", word)]
         cells, losses = table[:42], table[42:]
@@ -33,7 +30,7 @@ def test_probabilities_and_losses_are_the_models():
 
 def test_the_step_names_the_papers_settings():
     for drawing in one_step().drawn:
-        shown = words(drawing.svg())
+        shown = words(drawing)
         assert {"dropout 0.1", "smoothing 0.1", "0.9 and 0.98", "25,000 tokens"} <= set(shown)
         numbers = [word for word in shown if len(word) == 1]
         assert numbers == list("12345")  # the boxes are drawn in the order of the arrows

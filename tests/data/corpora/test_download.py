@@ -107,15 +107,11 @@ def test_killed_in_the_middle_it_leaves_nothing_that_looks_like_the_file(server,
     assert path.read_bytes() == CONTENT
 
 
-def test_full_disk_is_reported_and_other_sources_are_not_tried(server, tmp_path):
-    resource = pytest.importorskip("resource")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(OSError, match="File too large; make room") as info:
-            download([server.url + "/good", server.url + "/no-length"], tmp_path / "file", SHA256)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+def test_full_disk_is_reported_and_other_sources_are_not_tried(server, tmp_path, limit_file_size):
+    urls = [server.url + "/good", server.url + "/no-length"]
+    full = pytest.raises(OSError, match="File too large; make room")
+    with limit_file_size(1000), full as info:
+        download(urls, tmp_path / "file", SHA256)
     assert not isinstance(info.value, DownloadError)
     assert server.asked == ["/good"]
     assert not list(tmp_path.iterdir())

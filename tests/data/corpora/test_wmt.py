@@ -4,16 +4,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from tests.data.fake_datasets import Rows
 from transformer.data.corpora import load_corpus
 from transformer.data.corpora.download import DownloadError
-
-
-class Rows(list):
-    """As much of a `datasets` table as the loader uses."""
-
-    def iter(self, batch_size):
-        for start in range(0, len(self), batch_size):
-            yield {"translation": self[start : start + batch_size]}
 
 
 @pytest.fixture

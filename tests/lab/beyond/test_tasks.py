@@ -40,7 +40,7 @@ def test_the_rivers_are_as_published():
     assert 800 < record.rain[1].sum() / 3 < 1200
 
 
-def test_a_window_knows_the_rain_ahead_and_no_flow():
+def test_a_window_has_the_coming_rain_and_no_coming_flow():
     record = rivers.load_rivers()
     found = rivers.cut_windows(record, 0, 40)
     assert found.inputs.shape == (4 * 16, 25, 6)

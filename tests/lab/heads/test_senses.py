@@ -1,12 +1,11 @@
 """Senses of a word: examples, how well features tell them apart, and the loss of a German word."""
 
-import hashlib
-
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
+from transformer.data.corpora.download import sha256
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
 from transformer.lab.heads import senses
@@ -129,8 +128,8 @@ def test_agreement_of_every_view(translator):
 
 def test_the_record_belongs_to_the_shipped_weights():
     record = read_record(RECORD)
-    weights = (locate("tatoeba-en-de").folder / "model.safetensors").read_bytes()
-    assert record["model"]["sha256"] == hashlib.sha256(weights).hexdigest(), record["command"]
+    weights = locate("tatoeba-en-de").folder / "model.safetensors"
+    assert record["model"]["sha256"] == sha256(weights), record["command"]
     assert record["corpus"]["sha256"] == recorded_study()["corpus"]["sha256"]
     assert set(record["senses"]) == set(senses.SENSES)
     for of in record["senses"].values():

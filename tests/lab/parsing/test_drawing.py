@@ -25,7 +25,7 @@ def marked(axes):
     return [text.get_text() for text in axes.texts if text.get_color() == COLOURS["vermilion"]]
 
 
-def test_words_stand_below_their_phrases(axes):
+def test_words_are_below_their_phrases(axes):
     draw_tree(axes, GOLD)
     place = {text.get_text(): text.get_position() for text in axes.texts}
     words = GOLD.words()

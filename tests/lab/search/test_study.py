@@ -1,12 +1,12 @@
 """The record of searches is read as it was written, and agrees with searches made now."""
 
-import hashlib
 import json
 
 import pytest
 import torch
 
 from transformer.data.corpora import load_corpus
+from transformer.data.corpora.download import sha256
 from transformer.inference.translator import Translator
 from transformer.lab.search.study import BeamStudy, recorded_study, write_study
 from transformer.model.pretrained import locate
@@ -43,8 +43,8 @@ def test_a_study_is_read_as_it_was_written(tmp_path):
 
 def test_the_record_is_of_the_weights_and_the_test_set_that_ship():
     study, corpus = recorded_study(), load_corpus("tatoeba-en-de")
-    weights = (locate("tatoeba-en-de").folder / "model.safetensors").read_bytes()
-    assert study.record["model"]["sha256"] == hashlib.sha256(weights).hexdigest()
+    weights = locate("tatoeba-en-de").folder / "model.safetensors"
+    assert study.record["model"]["sha256"] == sha256(weights)
     assert study.record["corpus"]["sha256"] == corpus.checksum
     assert len(study) == len(corpus.test.source) == len(study.references) == len(study.empty)
 

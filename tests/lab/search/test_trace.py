@@ -42,7 +42,7 @@ def everything(model, max_length):
 
 @pytest.mark.parametrize("beam_size", [1, 2, 3, 7])
 @pytest.mark.parametrize("seed", range(4))
-def test_one_trace_knows_what_the_search_returns_under_every_penalty(seed, beam_size):
+def test_one_trace_gives_the_result_of_the_search_for_every_penalty(seed, beam_size):
     model = make_model(seed, vocab_size=12)
     model.train()
     traces = trace_search(model, SOURCE, beam_size, PENALTIES, max_length=9)

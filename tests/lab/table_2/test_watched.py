@@ -1,4 +1,4 @@
-"""Watching a run: sentences translated at the asked steps, and the training none the wiser."""
+"""Watching a run: sentences are translated at the requested steps, and training does not change."""
 
 import signal
 
@@ -44,7 +44,7 @@ def weights(run):
     return run.model.state_dict()
 
 
-def test_rows_are_those_of_the_asked_steps_and_of_the_model_there(seen):
+def test_rows_come_from_the_requested_steps_and_the_model_at_each(seen):
     run, watch = seen
     assert [row["step"] for row in watch.rows] == list(STEPS)
     assert all(len(row["translations"]) == len(SENTENCES) for row in watch.rows)

@@ -1,4 +1,4 @@
-"""The paper's conclusions, asked of numbers whose answer is known."""
+"""The paper's conclusions, tested on numbers whose verdict is known."""
 
 import math
 
@@ -77,7 +77,7 @@ def test_rows_without_a_difference_rarely_get_a_verdict(conclusion, seeds):
     assert wrong / studies <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
 
 
-def test_the_papers_own_numbers_bear_its_conclusions_out_and_where_not():
+def test_the_papers_own_numbers_support_all_conclusions_but_one():
     """Rows (C): eight layers are better in perplexity and worse in BLEU, in the table itself."""
     said = {}
     for metric in ("perplexity", "BLEU"):
