@@ -75,7 +75,7 @@ class PlannedText:
 
 
 def planned_text(pairs: float | int, record: dict[str, Any] | None = None) -> PlannedText:
-    """Scale the measurement to a text of so many pairs of :data:`SENTENCE` tokens on either side.
+    """Scale the measurement to a text of so many pairs, of WMT's mean length on either side.
 
     ``record`` replaces the one that comes with the package.
     """
