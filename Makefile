@@ -59,10 +59,10 @@ $(INSTALLED): requirements.txt pyproject.toml
 	@MPLBACKEND=agg $(PY) -c "import matplotlib.font_manager"
 	@touch $@
 
-# Sphinx's own incremental build leaves stale pages and style files behind, so a build is either
-# complete or not needed at all.
 $(LISTED): ;
 
+# Sphinx's own incremental build leaves stale pages and style files behind, so a build is either
+# complete or not needed at all.
 $(BUILT): $(INSTALLED) _config.yml _toc.yml $(LISTED) $(SOURCES)
 	@rm -rf _build/html _build/.doctrees
 	$(BIN)/jupyter-book build . -W -n --keep-going --all

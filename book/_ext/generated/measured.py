@@ -241,6 +241,7 @@ def speed() -> dict[str, str]:
         "step": f"{step_table(parts).markdown()}\n"
         + _machine(steps | dict(command="python -m transformer.lab.speed.record_step_time")),
         "gpu": _on_gpus(),
+        "gpu-blocks": _blocks(read_record(throughput_file(_BASE))),
         "gpu-small": _small_on_a_gpu(recorded_runs()),
     }
 
@@ -342,15 +343,24 @@ def _on_gpus() -> str:
     return "\n".join([*(table.markdown() for table in tables), *machines])
 
 
+def _blocks(record: Mapping[str, Any]) -> str:
+    """Say how far the speed of a measurement varies between its blocks of steps."""
+    rates = record["target_tokens_per_second_of_blocks"]
+    low, high = (significant(rate, 3) for rate in (min(rates), max(rates)))
+    return f"{len(rates)} blocks of {record['steps'] // len(rates)} steps, at {low} to {high}"
+
+
 def _small_on_a_gpu(runs: Mapping[str, dict[str, Any]]) -> str:
     """Say how long the smallest recipe takes on a GPU and on a CPU."""
     on_gpu, on_cpu = runs["multi30k-tiny-seed1"], runs["multi30k-tiny-bf16-seed1"]
-    batches = on_gpu["steps"] * on_gpu["preset"]["training"]["accumulate"]
+    training = on_gpu["preset"]["training"]
+    batches = on_gpu["steps"] * training["accumulate"]
     return (
         f"Training `{on_gpu['preset']['name']}` ({on_gpu['parameters'] / 1e6:.1f} million "
         f"parameters) took {on_gpu['minutes']:.1f} minutes in float32 on one {hardware_of(on_gpu)}"
-        f", or {60_000 * on_gpu['minutes'] / batches:.0f} ms per batch of up to 4,096 tokens, and "
-        f"{on_cpu['minutes']:.0f} minutes in bfloat16 on two CPU cores"
+        f", or {60_000 * on_gpu['minutes'] / batches:.0f} ms per batch of up to "
+        f"{training['batch_tokens']:,} tokens, and {on_cpu['minutes']:.0f} minutes in bfloat16 on "
+        "two CPU cores"
     )
 
 

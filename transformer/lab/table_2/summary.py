@@ -145,18 +145,20 @@ def group_runs(runs: Mapping[str, Record]) -> list[Group]:
             groups.append({name: record})
     firsts = [next(iter(group.values())) for group in groups]
     names = [record["preset"]["name"] for record in firsts]
-    names = [
-        name if names.count(name) == 1 else f"{name}, {total_steps(first):,} steps"
-        for name, first in zip(names, firsts, strict=True)
-    ]
-    on_text = [(name, first["corpus"]["name"]) for name, first in zip(names, firsts, strict=True)]
-    names = [
-        name if on_text.count((name, text)) == 1 else f"{name}, {precision_of(first)}"
-        for (name, text), first in zip(on_text, firsts, strict=True)
-    ]
+    names = _told_apart(names, names, [f"{total_steps(first):,} steps" for first in firsts])
+    corpora = [first["corpus"]["name"] for first in firsts]
+    names = _told_apart(names, [*zip(names, corpora, strict=True)], map(precision_of, firsts))
     return [
         Group(name, dict(sorted(group.items(), key=lambda item: item[1]["seed"])))
         for name, group in zip(names, groups, strict=True)
+    ]
+
+
+def _told_apart(names: list[str], keys: list[Any], more: Iterable[str]) -> list[str]:
+    """Add to each name whose key is not the only one of its kind what tells it apart."""
+    return [
+        name if keys.count(key) == 1 else f"{name}, {addition}"
+        for name, key, addition in zip(names, keys, more, strict=True)
     ]
 
 
