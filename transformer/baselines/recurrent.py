@@ -152,8 +152,9 @@ class RecurrentTranslator(TranslationModel):
         """
         state = self._state(memory, source)
         embedded = self._embed(target)
-        steps = [self._step(embedded[:, t], state, maps) for t in range(target.size(1))]
-        return torch.stack(steps, dim=1)
+        steps = [self._advance(token, state, maps) for token in embedded.unbind(dim=1)]
+        hidden, context = (torch.stack(parts, dim=1) for parts in zip(*steps, strict=True))
+        return self._read_out(hidden, context, embedded)
 
     def start_decoding(
         self, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
@@ -175,7 +176,9 @@ class RecurrentTranslator(TranslationModel):
 
         Paper: section 6.1
         """
-        return self.logits(self._step(self._embed(tokens), state))
+        embedded = self._embed(tokens)
+        hidden, context = self._advance(embedded, state)
+        return self.logits(self._read_out(hidden, context, embedded))
 
     def _embed(self, ids: Tensor) -> Tensor:
         return self.dropout(self.embedding(ids) * self.config.d_model**0.5)
@@ -193,10 +196,10 @@ class RecurrentTranslator(TranslationModel):
         end = forward.gather(1, last[..., None].expand(-1, -1, forward.size(-1)))[:, 0]
         return torch.cat([end, backward[:, 0]], dim=-1)
 
-    def _step(
+    def _advance(
         self, embedded: Tensor, state: RecurrentState, maps: list[Tensor] | None = None
-    ) -> Tensor:
-        """Advance ``state`` by one token and return what the output matrix reads."""
+    ) -> tuple[Tensor, Tensor]:
+        """Advance ``state`` by one token; return the new hidden state and its context."""
         if self.attention is None:
             context = self._summary(state.memory, state.mask)
         else:
@@ -208,5 +211,9 @@ class RecurrentTranslator(TranslationModel):
             if maps is not None:
                 maps.append(weights)
         state.hidden = self.cell(torch.cat([embedded, context], dim=-1), state.hidden)
-        features = torch.cat([state.hidden, context, embedded], dim=-1)
+        return state.hidden, context
+
+    def _read_out(self, hidden: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
+        """Return what the output matrix reads, of one step or of all steps at once."""
+        features = torch.cat([hidden, context, embedded], dim=-1)
         return self.dropout(torch.tanh(self.readout(features)))
