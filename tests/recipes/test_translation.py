@@ -16,6 +16,7 @@ from transformer.data.corpora import Corpus, Split
 from transformer.data.parallel import StreamedSplit
 from transformer.inference.translator import Translator
 from transformer.model.transformer import Transformer
+from transformer.recipes import translation
 from transformer.recipes.averaging import average_model, last_checkpoints
 from transformer.recipes.description import describe
 from transformer.recipes.evaluation import evaluate
@@ -128,6 +129,23 @@ def test_an_interrupted_run_ends_as_if_it_had_never_stopped(
     assert f"resuming from step {stop_at}" in describe(again)
     assert again.train()
     assert numbers(again.finish()) == numbers(finished[1])
+
+
+def test_a_run_that_moves_to_another_machine_records_both(
+    finished, tmp_path, preset, corpus, monkeypatch
+):
+    for machine, stop_at in (("A", 2), ("A", 3), ("B", 5), ("B", None)):
+        place = dict(hardware=dict(device=machine, devices=1))
+        monkeypatch.setattr(translation, "describe_environment", lambda _, place=place: place)
+        run = TranslationRun(preset, tmp_path / "run", corpus=corpus)
+        interrupt(run, stop_at) if stop_at else run.train()
+    record = run.finish()
+    assert [(p["from_step"], p["environment"]["hardware"]["device"]) for p in record["parts"]] == [
+        (0, "A"),
+        (3, "B"),
+    ]
+    assert run.finished() == record
+    assert "parts" not in finished[1]
 
 
 def test_a_run_with_more_steps_than_asked_for_is_not_interrupted(finished, preset, corpus):

@@ -116,12 +116,13 @@ class TranslationRun:
         #: Scored at the end, every test split, or validation where there is none.
         self.tests: dict[str, Split] = tests or {"validation": self.validation}
         require_disk({self.folder: run_bytes(self.model.num_parameters(), training.keep_last)})
+        self.parts = _Parts()
         self.trainer = Trainer(
             self.model,
             pairs,
             training,
             self.folder,
-            callbacks=[_StartedFrom(preset.init_from), *callbacks],
+            callbacks=[_StartedFrom(preset.init_from), self.parts, *callbacks],
             validation=encode_pairs(self.tokenizer, self.validation),
             score=self._validation_bleu if preset.score_pairs else None,
             tokenizer=self.tokenizer,
@@ -225,6 +226,8 @@ class TranslationRun:
             samples=self._samples(translations),
             curve=read_curve(self.folder / CURVE),
         )
+        if len(self.parts.parts) > 1:
+            record["parts"] = self.parts.parts
         self.translator.card = self._card(record)
         self.translator.save_pretrained(self.folder / "model")
         write_translations(self.folder / "translations.json.gz", translations)
@@ -321,6 +324,25 @@ class _StartedFrom(Callback):
                 f"the run in this folder started from {theirs}, but init_from is {mine}; choose "
                 f"another folder"
             )
+
+
+class _Parts(Callback):
+    """Record where each part of a run was trained; it may be resumed on another machine."""
+
+    def __init__(self) -> None:
+        self.parts: list[dict[str, Any]] = []
+
+    def on_start(self, trainer: Trainer) -> None:
+        environment = describe_environment(trainer.accelerator.num_processes)
+        last = self.parts[-1]["environment"] if self.parts else None
+        if environment != last and trainer.step < trainer.config.max_steps:
+            self.parts.append(dict(from_step=trainer.step, environment=environment))
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(parts=self.parts)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.parts = list(state["parts"])
 
 
 def _joint_tokenizer(start: Translator) -> Tokenizer:

@@ -89,6 +89,19 @@ def test_the_batches_of_all_processes_count_for_the_budget():
     assert recorded_command(shared) == launch
 
 
+def test_a_run_resumed_on_another_machine_names_both():
+    def place(step, **hardware):
+        return dict(from_step=step, environment=dict(hardware=hardware))
+
+    gpu, cpu = (
+        place(0, device="H100", devices=1),
+        place(5, device="cpu", cpu="A", threads=1, devices=1),
+    )
+    assert (
+        hardware_of(make_record(1) | dict(parts=[gpu, cpu])) == "H100, from step 5 on A, 1 thread"
+    )
+
+
 def test_two_budgets_of_one_preset_are_told_apart_by_name():
     found = group_runs({"one": make_record(1), "two": make_record(1, max_steps=9000)})
     assert [each.name for each in found] == ["multi30k-tiny, 8 steps", "multi30k-tiny, 9,000 steps"]

@@ -191,9 +191,17 @@ def learning_curve(record: Record) -> list[tuple[float, float, float]]:
 def hardware_of(record: Record) -> str:
     """Name the hardware of a recorded run, such as "8 × NVIDIA H100".
 
+    A run that was resumed elsewhere has, say, "NVIDIA H100, from step 5,000 on AMD EPYC, 1 thread".
+
     Paper: section 5.2
     """
-    hardware = record["environment"]["hardware"]
+    parts = record["parts"] if "parts" in record else [dict(environment=record["environment"])]
+    names = [(part.get("from_step"), _hardware(part["environment"]["hardware"])) for part in parts]
+    first, *later = names
+    return first[1] + "".join(f", from step {step:,} on {name}" for step, name in later)
+
+
+def _hardware(hardware: Mapping[str, Any]) -> str:
     count = hardware["devices"]
     if hardware["device"] == "cpu":
         threads = count * hardware["threads"]
