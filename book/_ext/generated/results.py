@@ -62,7 +62,8 @@ def _rivals(groups: list[Group]) -> str:
     """Chart the Transformer's score minus each rival's, with paired intervals."""
     parts: dict[str, list[charts.Row]] = {}
     for rival, test_set, metric, gap in verdicts.all_differences(groups):
-        row = charts.Row(f"{test_set}, {rival}", gap.mean, gap.low, gap.high)
+        name = f"{test_set}, {rival.architecture}, {rival.budget[0]:,} steps"
+        row = charts.Row(name, gap.mean, gap.low, gap.high)
         parts.setdefault(metric, []).append(row)
     if not parts:
         return "No two architectures have been trained on equal terms yet.\n"

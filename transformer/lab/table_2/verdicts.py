@@ -9,7 +9,7 @@ import numpy as np
 from transformer.inference.significance import interval, paired_bootstrap
 from transformer.lab.table_2.counts import SCORES, read_counts
 from transformer.lab.table_2.recorded import RUNS
-from transformer.lab.table_2.summary import Group, metric_of, test_set
+from transformer.lab.table_2.summary import Group, metric_of, precision_of, test_set
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,11 @@ def _counts(
 
 
 def rivals(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
-    """Pair each Transformer with each other architecture of the same corpus, text and budget."""
+    """Pair each Transformer with each other architecture of the same text, budget and precision."""
 
     def setting(group: Group) -> tuple[object, ...]:
-        return group.corpus, group.budget, group.first["preset"].get("text")
+        text = group.first["preset"].get("text")
+        return group.corpus, text, group.budget, precision_of(group.first)
 
     groups = list(groups)
     return [
@@ -83,11 +84,11 @@ def rivals(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
 
 def all_differences(
     groups: Iterable[Group], folder: Path | str = RUNS
-) -> list[tuple[str, str, str, Difference]]:
+) -> list[tuple[Group, str, str, Difference]]:
     """Compare all :func:`rivals` by BLEU and chrF2 on each of their test sets.
 
     Returns:
-        Architecture of the rival, test set, "BLEU" or "chrF2", and the Transformer's lead.
+        The rival, the test set, "BLEU" or "chrF2", and the Transformer's lead.
     """
     found = []
     for one, other in rivals(groups):
@@ -95,5 +96,5 @@ def all_differences(
             gap = difference(one, other, where, folder)
             if gap is not None:
                 metric = "chrF2" if "chrF2" in where[1] else "BLEU"
-                found.append((other.architecture, where[0], metric, gap))
+                found.append((other, where[0], metric, gap))
     return found
