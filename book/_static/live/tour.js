@@ -12,10 +12,10 @@ const LiveTour = {
       chapters: [1],
     },
     {
-      state: { t: 7 },
+      state: { t: 3 },
       title: "Words are cut into tokens",
       text:
-        "The model does not see letters or words. “didn't” is two tokens, and “überquert” " +
+        "The model does not see letters or words. “didn't” is two tokens, and “überquerte” " +
         "is written in two pieces, because the vocabulary holds 8,000 frequent ones.",
       task: "Type a rare word into the sentence and see into how many pieces it falls.",
       chapters: [12],
@@ -44,8 +44,7 @@ const LiveTour = {
       title: "English tokens look at each other",
       text:
         "In self-attention every token asks all others. Head 3 often looks one token ahead: see " +
-        "the diagonal. In layer 2, head 1 gives “animal” the largest weight in the row of “it”, " +
-        "as heads do in the well-known picture of a larger model.",
+        "the diagonal. In layer 2, head 4 mostly looks one token back.",
       task: "Move over the row of “it” and compare the heads, here and in layer 2.",
       chapters: [2, 21],
     },
@@ -59,7 +58,7 @@ const LiveTour = {
       chapters: [2],
     },
     {
-      state: { z: "head", a: "cross", l: 2, h: 2, t: 12, k: 11 },
+      state: { z: "head", a: "cross", l: 2, h: 2, t: 11, k: 11 },
       title: "Scores become weights",
       text:
         "The score is divided by 8, the root of 64, and the softmax turns the scores of all " +
@@ -87,7 +86,7 @@ const LiveTour = {
       chapters: [6],
     },
     {
-      state: { z: "sentence", l: 2, h: 2, t: 12 },
+      state: { z: "sentence", l: 2, h: 2, t: 11 },
       title: "German looks back at English",
       text:
         "Cross-attention joins the two halves. While the model writes “müde”, this head " +
@@ -96,7 +95,7 @@ const LiveTour = {
       chapters: [21],
     },
     {
-      state: { z: "stack", k: 11, t: 12 },
+      state: { z: "stack", k: 11, t: 11 },
       title: "Every part adds to one stream",
       text:
         "Attention and feed-forward layers do not replace a vector, they add to it; a layer " +

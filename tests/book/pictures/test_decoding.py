@@ -6,8 +6,7 @@ from html import unescape
 
 import torch
 
-from transformer.book.pictures import SENTENCE
-from transformer.book.pictures.recipe.decoding import beam_as_tree, word_by_word
+from transformer.book.pictures.recipe.decoding import EXAMPLE, beam_as_tree, word_by_word
 from transformer.inference.decoding import beam_search, greedy_search
 from transformer.inference.translator import Translator
 from transformer.lab.search.steps import record_search
@@ -20,7 +19,7 @@ def words(picture):
 def shipped():
     translator = Translator.from_pretrained("tatoeba-en-de")
     tokenizer = translator.tokenizer
-    source = torch.tensor([[*tokenizer.encode(SENTENCE), tokenizer.eos_id]])
+    source = torch.tensor([[*tokenizer.encode(EXAMPLE), tokenizer.eos_id]])
     return translator.model, tokenizer, source
 
 

@@ -6,7 +6,7 @@ Each function returns a :class:`~transformer.book.drawing.Picture`; a chapter sh
 from transformer.book.drawing import Area, Drawing, Number, Picture
 
 _ENGLISH = ("The animal didn't", "cross the street", "because it was", "too tired")
-_GERMAN = ("Das Tier hat nicht", "die Straße überquert,", "weil es", "zu müde war.")
+_GERMAN = ("Das Tier überquerte", "die Straße nicht,", "weil es", "zu müde war.")
 _LAYERS = 3  # of each stack in the shipped model
 _TOKENS = 13  # of the source, with the end symbol
 _ENCODER = ("Self-attention", "Add & norm", "Feed-forward", "Add & norm")
@@ -18,10 +18,10 @@ _DECODER = (
 _CALLS = (
     ("1", "<bos>", "Das"),
     ("2", "<bos> Das", "Tier"),
-    ("3", "<bos> Das Tier", "ist"),
-    ("4", "<bos> Das Tier ist", "nicht"),
+    ("3", "<bos> Das Tier", "überqu"),
+    ("4", "<bos> Das Tier überqu", "erte"),
     ("", "…", "…"),
-    ("16", "<bos> Das Tier … war .", "<eos>"),
+    ("15", "<bos> Das Tier … war .", "<eos>"),
 )
 
 
@@ -165,8 +165,8 @@ def encode_once() -> Picture:
 
     return Picture(
         "The encoder is called once and turns the sentence into the memory, one vector per token. "
-        "The decoder is called 16 times. Each call reads the memory and the translation so far, "
-        "and writes one more token: Das, Tier, ist, nicht, and so on to the end symbol.",
+        "The decoder is called 15 times. Each call reads the memory and the translation so far, "
+        "and writes one more token: Das, Tier, überqu, erte, and so on to the end symbol.",
         draw,
         (688, 388),
         narrow=(376, 388),

@@ -9,7 +9,7 @@ from transformer.book.drawing import Drawing, Picture
 from transformer.book.pictures import SENTENCE
 from transformer.inference.translator import Translator
 
-WRITTEN = "Das Tier hat nicht die Straße"  # of the translation
+WRITTEN = "Das Tier"  # of the translation
 _ROWS = ("animal", "street", "tired", "it", "Tier", "Straße", "überqu", "nicht", "es")
 _NUMBERS = 12
 

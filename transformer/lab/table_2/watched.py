@@ -20,7 +20,7 @@ from transformer.recipes.translation import TranslationRun
 from transformer.training.callbacks import Callback
 from transformer.training.trainer import Trainer
 
-#: The preset of the shipped model, with a seed of its own.
+#: The preset of the shipped model's size, with a seed of its own.
 PRESET = get_preset("tatoeba-small").with_changes(seed=2)
 
 #: Translated greedily at each of these steps.

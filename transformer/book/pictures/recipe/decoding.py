@@ -7,8 +7,10 @@ from typing import Any
 import torch
 
 from transformer.book.drawing import Area, Drawing, Picture, Point
-from transformer.book.pictures import SENTENCE
 from transformer.inference.translator import Translator
+
+#: A sentence on which greedy search misses the better translation that a beam of two finds.
+EXAMPLE = "The animal hasn't crossed the street because it was too dangerous."
 
 _BEAM = 2
 _FIRST, _LAST = 2, 8  # steps of the tree before the gap
@@ -42,7 +44,7 @@ class _Model:
 @cache
 def _greedy(steps: int) -> tuple[int, list[list[tuple[str, float]]]]:
     """Return the source's length, and the three most probable tokens of each greedy step."""
-    model, given = _Model(SENTENCE), tuple[int, ...]()
+    model, given = _Model(EXAMPLE), tuple[int, ...]()
     best = []
     for _ in range(steps):
         logs = model.next(given)
@@ -61,7 +63,7 @@ def word_by_word() -> Picture:
             (26, 112, 226, 366, 74) if picture.narrow else (150, 290, 446, 660, 90)
         )
         trunk, top, high = (8 if picture.narrow else 40), 92, 92
-        lines = ("The animal didn't cross", "the street because it", "was too tired.")
+        lines = ("The animal hasn't crossed", "the street because it", "was too dangerous.")
         for i, line in enumerate(lines):
             picture.text((given - 24 if picture.narrow else given, 10 + 18 * i), line,
                          anchor="start")  # fmt: skip
@@ -127,7 +129,7 @@ def word_by_word() -> Picture:
 @cache
 def _beam() -> list[list[tuple[tuple[int, ...], float]]]:
     """Return what a beam search keeps at each step, the most probable first, to its first end."""
-    model = _Model(SENTENCE)
+    model = _Model(EXAMPLE)
     alive: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     kept: list[list[tuple[tuple[int, ...], float]]] = []
     while not kept or kept[-1][0][0][-1] != model.config.eos_id:
@@ -143,7 +145,7 @@ def _beam() -> list[list[tuple[tuple[int, ...], float]]]:
 
 def beam_as_tree() -> Picture:
     """Draw a beam search with two beams: two branches that overtake one another."""
-    kept, model = _beam(), _Model(SENTENCE)
+    kept, model = _beam(), _Model(EXAMPLE)
     winner, rival = kept[-1][0][0], kept[-1][1][0]
     leads = [step[0][0] == winner[: len(step[0][0])] for step in kept]
     ahead = next(step for step in range(1, len(kept) + 1) if all(leads[step - 1 :]))
