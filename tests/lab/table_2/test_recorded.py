@@ -1,6 +1,7 @@
 """The records that the pages draw from: all that are there, whole, and in a fixed order."""
 
 import re
+from pathlib import Path
 
 import pytest
 import sacremoses
@@ -105,3 +106,23 @@ def test_a_record_keeps_its_own_first_run():
     own = record | dict(first_run=dict(steps=1))
     assert with_first_run(own, runs) == own
     assert with_first_run(record, {}) == record
+
+
+def test_a_beam_gains_on_captions_what_chapter_16_says():
+    gains = []
+    for record in recorded_runs().values():
+        if record["corpus"]["name"].startswith("multi30k"):
+            scores = {
+                (entry["split"], entry["beam_size"]): entry["score"]
+                for entry in record["metrics"]
+                if entry["name"] == "BLEU" and entry["weights"] == "averaged"
+            }
+            gains += [
+                score - scores[split, 1] for (split, beam), score in scores.items() if beam == 5
+            ]
+    text = (Path(__file__).parents[3] / "notebooks/16_decoding.ipynb").read_text(encoding="utf-8")
+    assert (
+        f"a beam of five scores above greedy search on every test set, by {min(gains):.1f} to {max(gains):.1f} BLEU"
+        in text
+    )
+    assert len(gains) >= 60
