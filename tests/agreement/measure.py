@@ -26,7 +26,7 @@ from transformer.training.loss import TranslationLoss
 GOLDEN = Path(__file__).with_name("golden.json")
 SENTENCES = [
     "Where is the train station?",
-    "I have nothing to do with the crime.",
+    "We don't have time to do that today.",
     "The children are playing in the garden because the weather is good today.",
     "Why didn't you call me yesterday evening?",
     "She has been learning German for three years.",
