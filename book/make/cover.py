@@ -109,7 +109,7 @@ def readme_picture() -> None:
     steps, scores = [line["step"] for line in curve], [line["bleu"] for line in curve]
     right.plot(steps, scores, marker="o", markersize=4, color=COLOURS["blue"])
     right.set(xlabel="training step", ylabel="BLEU, greedy", ylim=(0, None))
-    right.xaxis.set_major_locator(MultipleLocator(2000))
+    right.xaxis.set_major_locator(MultipleLocator(4000))
     right.xaxis.set_major_formatter("{x:,.0f}")
     right.set_title(f"Validation BLEU, {record['minutes']:.0f} minutes on one GPU")
     fig.savefig(PICTURE, dpi=130)

@@ -15,7 +15,7 @@ from transformer.lab.table_2.recorded import RUNS, recorded_runs, with_first_run
 from transformer.lab.table_2.summary import group_runs, hardware_of, precision_of, total_steps
 from transformer.model.pretrained import SHIPPED_FOLDER
 from transformer.recipes.presets import get_preset
-from transformer.recipes.record import read_record
+from transformer.recipes.record import read_record, recorded_command
 
 LIMIT = 13_000_000  # bytes of weights that the package may gain by a model
 
@@ -66,6 +66,8 @@ def card(name: str, record: dict[str, Any]) -> str:
         training=training,
         others=[other for run, other in same.runs.items() if run != own],
         preset=record["preset"]["name"],
+        # The command of a run that continued another one names a folder of ours.
+        command=None if first else recorded_command(record),
         limits=LIMITS.format(you=YOU[record["corpus"]["languages"][1]]),
     )
 
