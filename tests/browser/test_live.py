@@ -256,7 +256,7 @@ def test_an_address_with_invalid_values_opens_the_page(visit, address):
     found = visit()
     found.open(f"{address}{PAGE}#s=Hello.&z=moon&l=99&h=-7&b=engine+encoder.9&f=x.-1&stop=77&run=1")
     done(found.page)
-    assert german(found.page) == "Hallo."
+    assert german(found.page) == "Hallo!"
     assert found.errors == []
 
 

@@ -67,7 +67,7 @@ def word_by_word() -> Picture:
         for i, line in enumerate(lines):
             picture.text((given - 24 if picture.narrow else given, 10 + 18 * i), line,
                          anchor="start")  # fmt: skip
-        encoder = picture.box(found - 30 if picture.narrow else decoder + 52, 6, 78, 38,
+        encoder = picture.box(found - 36 if picture.narrow else decoder + 52, 6, 78, 38,
                               "encoder", "green", "ground", bold=True)  # fmt: skip
         start = 178 if picture.narrow else given + 176
         picture.arrow((start, 25), encoder.left, colour="ink")
