@@ -225,8 +225,8 @@ MYTHS = (
          "underconfident, and its perplexity rises by 3%.",
          "underconfident", ("14", "19")),
     Myth(_TRAINING, "A wider beam translates better", "half true",
-         "In our models of captions, a beam of 5 scores 0.4 to 2.2 BLEU above greedy search. On the "
-         "shipped translator's test sentences, no beam does measurably, and wider beams change "
+         "In our models of captions, a beam of 5 scores 0.4 to 2.2 BLEU above greedy search. On "
+         "the shipped translator's test sentences, no beam does measurably, and wider beams change "
          "nothing that we could measure.",
          "wider beams change nothing", ("16",)),
     Myth(_TRAINING, "A bigger model is better", "half true",

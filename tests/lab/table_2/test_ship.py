@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 from transformer.lab.table_2 import counts, ship
 from transformer.lab.table_2.counts import read_counts
 from transformer.lab.table_2.recorded import recorded_runs
+from transformer.model.pretrained import SHIPPED_FOLDER
 from transformer.recipes.presets import PRESETS
 from transformer.recipes.translation import TranslationRun
 
@@ -69,3 +70,18 @@ def test_in_other_languages_the_steps_of_a_continued_run_are_named():
 
 def preset_of(name, init_from, **changes):
     return PRESETS[name].with_changes(**changes).to_dict() | dict(init_from=init_from)
+
+
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [
+        ("tatoeba-en-de", "tatoeba-small-14000-steps-seed1"),
+        ("tatoeba-en-fr", "tatoeba-small-en-fr-20000-steps-seed1"),
+    ],
+)
+def test_the_cards_in_the_package_follow_from_the_records(name, run):
+    """A run of its own prints its command; one that continued another has no command to print."""
+    record = recorded_runs()[run]
+    card = ship.card(name, record)
+    assert card.strip() == (SHIPPED_FOLDER / name / "README.md").read_text(encoding="utf-8").strip()
+    assert (record["command"] in card) == ("first_run" not in record)
