@@ -2,6 +2,7 @@
 
 import sys
 
+import pytest
 import torch
 from safetensors.torch import load_file
 
