@@ -234,7 +234,7 @@ def _presets() -> list[Preset]:
             train_pairs=4000, test_pairs=100, score_pairs=50,
         ),
         # A small model, in about two hours on one CPU core. The German model that ships with the
-        # package took more dropout, larger batches and more steps.
+        # package was trained with more dropout, larger batches and more steps.
         Preset(
             "tatoeba-small",
             TransformerConfig(8000, d_model=256, d_ff=512, num_heads=4, num_layers=3),

@@ -116,13 +116,13 @@ class TranslationRun:
         #: Scored at the end, every test split, or validation where there is none.
         self.tests: dict[str, Split] = tests or {"validation": self.validation}
         require_disk({self.folder: run_bytes(self.model.num_parameters(), training.keep_last)})
-        self.parts = _Parts()
+        self._parts = _Parts()
         self.trainer = Trainer(
             self.model,
             pairs,
             training,
             self.folder,
-            callbacks=[_StartedFrom(preset.init_from), self.parts, *callbacks],
+            callbacks=[_StartedFrom(preset.init_from), self._parts, *callbacks],
             validation=encode_pairs(self.tokenizer, self.validation),
             score=self._validation_bleu if preset.score_pairs else None,
             tokenizer=self.tokenizer,
@@ -226,8 +226,8 @@ class TranslationRun:
             samples=self._samples(translations),
             curve=read_curve(self.folder / CURVE),
         )
-        if len(self.parts.parts) > 1:
-            record["parts"] = self.parts.parts
+        if len(self._parts.parts) > 1:
+            record["parts"] = self._parts.parts
         self.translator.card = self._card(record)
         self.translator.save_pretrained(self.folder / "model")
         write_translations(self.folder / "translations.json.gz", translations)
@@ -235,13 +235,16 @@ class TranslationRun:
         return record
 
     def _card(self, record: dict[str, Any]) -> str:
+        parts = [
+            part["environment"]["hardware"]["device"] for part in record.get("parts", [record])
+        ]
         return model_card(
             f"{self.folder}/model",
             record["corpus"]["languages"],
             record["corpus"],
             record["metrics"],
             record["parameters"],
-            record | dict(hardware=record["environment"]["hardware"]["device"]),
+            record | dict(hardware=" and then ".join(dict.fromkeys(parts))),
             self.preset.name,
             recorded_command(record),
         )

@@ -97,9 +97,9 @@ def test_a_run_resumed_on_another_machine_names_both():
         place(0, device="H100", devices=1),
         place(5, device="cpu", cpu="A", threads=1, devices=1),
     )
-    assert (
-        hardware_of(make_record(1) | dict(parts=[gpu, cpu])) == "H100, from step 5 on A, 1 thread"
-    )
+    again = place(6, device="cpu", cpu="A", threads=1, devices=1)  # with other code
+    moved = make_record(1) | dict(parts=[gpu, cpu, again])
+    assert hardware_of(moved) == "H100, from step 5 on A, 1 thread"
 
 
 def test_two_budgets_of_one_preset_are_told_apart_by_name():

@@ -196,9 +196,13 @@ def hardware_of(record: Record) -> str:
     Paper: section 5.2
     """
     parts = record["parts"] if "parts" in record else [dict(environment=record["environment"])]
-    names = [(part.get("from_step"), _hardware(part["environment"]["hardware"])) for part in parts]
-    first, *later = names
-    return first[1] + "".join(f", from step {step:,} on {name}" for step, name in later)
+    names = [_hardware(part["environment"]["hardware"]) for part in parts]
+    later = zip(names, names[1:], parts[1:], strict=False)
+    return names[0] + "".join(
+        f", from step {part['from_step']:,} on {name}"
+        for before, name, part in later
+        if name != before  # the parts may differ in the commit alone
+    )
 
 
 def _hardware(hardware: Mapping[str, Any]) -> str:
