@@ -15,10 +15,10 @@ from transformer.book.tables import comparison
 from transformer.lab.recipe.choices import CHOICES
 from transformer.lab.speed.comparison import RECORD
 from transformer.lab.table_2.recorded import recorded_runs
-from transformer.lab.table_2.summary import hardware_of, metric_of, metric_title
+from transformer.lab.table_2.summary import metric_of, metric_title
 from transformer.published import REPOSITORY
 from transformer.recipes.presets import PRESETS
-from transformer.recipes.record import recorded_command
+from transformer.recipes.record import hardware_of, recorded_command
 
 ROOT = generated.ROOT
 CHAPTERS = claims.chapters(ROOT).values()

@@ -145,7 +145,8 @@ def test_a_run_that_moves_to_another_machine_records_both(
         (3, "B"),
     ]
     assert run.finished() == record
-    assert "on A and then B" in (tmp_path / "run/model/README.md").read_text(encoding="utf-8")
+    card = (tmp_path / "run/model/README.md").read_text(encoding="utf-8")
+    assert "on A, from step 3 on B" in card
     assert "parts" not in finished[1]
 
 

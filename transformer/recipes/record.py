@@ -80,6 +80,22 @@ def recorded_command(record: dict[str, Any]) -> str | None:
     return f"{cpu}{launch}{command.removeprefix('transformer')}"
 
 
+def hardware_of(record: dict[str, Any]) -> str:
+    """Name the hardware of a recorded run, such as "8 × NVIDIA H100".
+
+    A run that was resumed elsewhere has, say, "NVIDIA H100, from step 5,000 on AMD EPYC, 1 thread".
+
+    Paper: section 5.2
+    """
+    first, *later = record.get("parts", [record])
+    text = name = _hardware_name(first)
+    for part in later:
+        if _hardware_name(part) != name:  # otherwise, the code alone may differ
+            name = _hardware_name(part)
+            text += f", from step {part['from_step']:,} on {name}"
+    return text
+
+
 def write_translations(path: Path | str, translations: dict[str, list[str]]) -> Path:
     """Write the translations of a run, by test split, so that they can be scored again."""
     text = json.dumps(translations, ensure_ascii=False, indent=0).encode()
@@ -101,6 +117,15 @@ def read_translations(path: Path | str) -> dict[str, list[str]]:
     if not isinstance(translations, dict):
         raise ValueError(f"{path} holds no translations: it has no test splits")
     return translations
+
+
+def _hardware_name(part: dict[str, Any]) -> str:
+    hardware = part["environment"]["hardware"]
+    count, device = hardware["devices"], hardware["device"]
+    if device == "cpu":
+        threads = count * hardware["threads"]
+        return f"{hardware['cpu']}, {threads} thread{'s' * (threads > 1)}"
+    return device if count == 1 else f"{count} × {device}"
 
 
 def _code_version() -> str:

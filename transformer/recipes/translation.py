@@ -29,6 +29,7 @@ from transformer.recipes.evaluation import bleu_of, scores
 from transformer.recipes.presets import PRESETS, Preset
 from transformer.recipes.record import (
     describe_environment,
+    hardware_of,
     read_record,
     recorded_command,
     write_record,
@@ -235,16 +236,13 @@ class TranslationRun:
         return record
 
     def _card(self, record: dict[str, Any]) -> str:
-        parts = [
-            part["environment"]["hardware"]["device"] for part in record.get("parts", [record])
-        ]
         return model_card(
             f"{self.folder}/model",
             record["corpus"]["languages"],
             record["corpus"],
             record["metrics"],
             record["parameters"],
-            record | dict(hardware=" and then ".join(dict.fromkeys(parts))),
+            record | dict(hardware=hardware_of(record)),
             self.preset.name,
             recorded_command(record),
         )

@@ -13,12 +13,11 @@ from transformer.lab.speed.comparison import RECORD, STEP_TIME, Row, speed_table
 from transformer.lab.speed.step_time import KINDS, StepTime
 from transformer.lab.speed.throughput import MEASUREMENTS, throughput_file
 from transformer.lab.table_2.recorded import recorded_runs
-from transformer.lab.table_2.summary import hardware_of
 from transformer.lab.table_3.claims import paired_interval
 from transformer.recipes.cards import CARDS, SENTENCE, SUSTAINED
 from transformer.recipes.estimate import size
 from transformer.recipes.presets import get_preset
-from transformer.recipes.record import read_record
+from transformer.recipes.record import hardware_of, read_record
 from transformer.training.curve import duration
 
 _EXPORT = RECORD.with_name("export.json")

@@ -18,7 +18,7 @@ from transformer.published import REPOSITORY
 from transformer.recipes.architectures import architecture, count_parameters
 from transformer.recipes.estimate import training_flops
 from transformer.recipes.presets import PRESETS, Preset
-from transformer.recipes.record import read_record, recorded_command
+from transformer.recipes.record import hardware_of, read_record, recorded_command
 
 Record = dict[str, Any]
 
@@ -219,7 +219,7 @@ def _runs(runs: list[tuple[str, Record]]) -> str:
         link = f"{REPOSITORY}/blob/main/transformer/lab/table_2/runs/{name}.json"
         run = f"[{name}]({link})" if REPOSITORY else f"`{name}`"
         rows.append(
-            (run, record["seed"], summary.hardware_of(record), f"{minutes:,.1f}",
+            (run, record["seed"], hardware_of(record), f"{minutes:,.1f}",
              f"{record['steps']:,}", f"{record['target_tokens']:,}", f"{rate:,.0f}",
              record["environment"]["code"])
         )  # fmt: skip

@@ -11,7 +11,6 @@ from transformer.lab.table_2.summary import (
     Spread,
     fitting_published,
     group_runs,
-    hardware_of,
     learning_curve,
     metric_of,
     metric_title,
@@ -21,7 +20,7 @@ from transformer.lab.table_2.verdicts import (
     difference,
     rivals,
 )
-from transformer.recipes.record import recorded_command
+from transformer.recipes.record import hardware_of, recorded_command
 
 PLAIN = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
 TOKENS = PLAIN.replace("13a", "none")

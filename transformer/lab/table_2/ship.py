@@ -12,10 +12,10 @@ from transformer.inference.model_card import model_card
 from transformer.inference.translator import Translator
 from transformer.lab.table_2.counts import count_missing
 from transformer.lab.table_2.recorded import RUNS, recorded_runs, with_first_run
-from transformer.lab.table_2.summary import group_runs, hardware_of, precision_of, total_steps
+from transformer.lab.table_2.summary import group_runs, precision_of, total_steps
 from transformer.model.pretrained import SHIPPED_FOLDER
 from transformer.recipes.presets import get_preset
-from transformer.recipes.record import read_record, recorded_command
+from transformer.recipes.record import hardware_of, read_record, recorded_command
 
 LIMIT = 13_000_000  # bytes of weights that the package may gain by a model
 

@@ -188,31 +188,6 @@ def learning_curve(record: Record) -> list[tuple[float, float, float]]:
     ]
 
 
-def hardware_of(record: Record) -> str:
-    """Name the hardware of a recorded run, such as "8 × NVIDIA H100".
-
-    A run that was resumed elsewhere has, say, "NVIDIA H100, from step 5,000 on AMD EPYC, 1 thread".
-
-    Paper: section 5.2
-    """
-    parts = record["parts"] if "parts" in record else [dict(environment=record["environment"])]
-    names = [_hardware(part["environment"]["hardware"]) for part in parts]
-    later = zip(names, names[1:], parts[1:], strict=False)
-    return names[0] + "".join(
-        f", from step {part['from_step']:,} on {name}"
-        for before, name, part in later
-        if name != before  # the parts may differ in the commit alone
-    )
-
-
-def _hardware(hardware: Mapping[str, Any]) -> str:
-    count = hardware["devices"]
-    if hardware["device"] == "cpu":
-        threads = count * hardware["threads"]
-        return f"{hardware['cpu']}, {threads} thread{'s' * (threads > 1)}"
-    return hardware["device"] if count == 1 else f"{count} × {hardware['device']}"
-
-
 def fitting_published(groups: Iterable[Group]) -> list[PublishedScore]:
     """Return the published scores that a group can be compared with, lowest first."""
     found = {
