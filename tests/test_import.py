@@ -11,11 +11,16 @@ import transformer
 
 ROOT = Path(transformer.__file__).parent.parent
 STANDARD = {*sys.stdlib_module_names, "transformer"}
-LOADED = "\nprint(*{name.partition('.')[0] for name in sys.modules})\n"
+# The compiler alone takes longer to load than everything else.
+UNNEEDED = {
+    "accelerate", "ctranslate2", "huggingface_hub", "matplotlib", "onnx", "sacrebleu",
+    "torch._dynamo", "typer",
+}  # fmt: skip
+LOADED = "\nprint(*sys.modules)\n"
 
 
 def loaded(*steps: str) -> list[set[str]]:
-    """Top-level names of what a fresh process has loaded after each step."""
+    """Names of the modules that a fresh process has loaded after each step."""
     program = "import sys\n" + LOADED.join(steps) + LOADED
     process = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
@@ -23,20 +28,42 @@ def loaded(*steps: str) -> list[set[str]]:
     return [{*line.split()} for line in process.stdout.splitlines()]
 
 
+def libraries(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
 def test_a_name_loads_no_library_that_it_does_not_use():
     start, alone, model, translator, book = loaded(
         "",
         "import transformer",
         "from transformer import Transformer",
-        "from transformer import Translator",
+        "from transformer import Translator; Translator.from_pretrained('tatoeba-en-de')",
         "import transformer.book",
     )
     # Whatever the environment loads into every process is not ours.
-    assert alone - start - STANDARD == set()
+    assert libraries(alone - start) - STANDARD == set()
     assert "torch" in model and "tokenizers" not in model
-    spared = {"accelerate", "ctranslate2", "matplotlib", "onnx", "sacrebleu", "typer"}
-    assert translator & spared == set()
+    assert not translator & UNNEEDED
     assert "IPython" not in book
+
+
+def test_the_command_loads_no_library_that_a_translation_does_not_need():
+    run = "from transformer.cli import app; app(['translate', 'Hello.'], standalone_mode=False)"
+    _, _, after = loaded("", run)[:3]
+    assert "torch" in after and not after & (UNNEEDED - {"typer"})
+
+
+def test_loading_a_model_draws_no_random_numbers():
+    program = """
+import random, numpy, torch
+from transformer import Translator
+def states():
+    return torch.get_rng_state().tolist(), repr(numpy.random.get_state()), random.getstate()
+before = states()
+Translator.from_pretrained("tatoeba-en-de")
+assert states() == before
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
 def test_every_name_of_the_package_has_the_types_that_its_home_gives_it():

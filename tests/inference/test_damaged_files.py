@@ -15,7 +15,6 @@ from safetensors.torch import load_file, save_file
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
 from transformer.interop.marian import read_weights
-from transformer.model import pretrained
 from transformer.model.files import MANIFEST, read_weight_file, require_unchanged, write_manifest
 from transformer.model.pretrained import SHIPPED_FOLDER
 from transformer.model.transformer import Transformer
@@ -33,7 +32,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def saved(small_transformer, tokenizer, tmp_path_factory):
-    model = small_transformer(tokenizer.vocab_size, max_length=80)
+    model = small_transformer(tokenizer.vocab_size, max_length=80, positions="learned")
     return Translator(model, tokenizer).save_pretrained(tmp_path_factory.mktemp("saved") / "model")
 
 
@@ -222,7 +221,7 @@ def test_a_damaged_manifest(folder, text):
 
 
 def test_a_download_from_the_hub_is_checked_too(folder, monkeypatch):
-    monkeypatch.setattr(pretrained, "snapshot_download", lambda *_, **__: str(folder))
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(folder))
     Transformer.from_pretrained("someone/something")
     edit(folder / "config.json", lambda whole: whole.update(layer_norm_eps=1e-5))
     with pytest.raises(ValueError, match=r"config\.json"):

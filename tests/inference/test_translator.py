@@ -21,7 +21,6 @@ from transformer.inference.options import SearchOptions
 from transformer.inference.results import Translation
 from transformer.inference.sentences import in_capitals, split_into_sentences
 from transformer.inference.translator import Translator
-from transformer.model import pretrained
 
 TEXTS = [
     "Where is the train station?",
@@ -86,7 +85,7 @@ def hub(tmp_path, monkeypatch):
     monkeypatch.setattr(HfApi, "create_repo", create_repo)
     monkeypatch.setattr(HfApi, "create_branch", create_branch)
     monkeypatch.setattr(HfApi, "upload_folder", upload_folder)
-    monkeypatch.setattr(pretrained, "snapshot_download", download)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     return place
 
 

@@ -141,7 +141,7 @@ def test_options_reach_the_hub_and_what_is_downloaded_is_data(trained, monkeypat
         asked.update(options, name=name)
         return str(trained)
 
-    monkeypatch.setattr(pretrained, "snapshot_download", download)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     Transformer.from_pretrained("someone/something", revision="v2", local_files_only=True)
     assert (asked["name"], asked["revision"], asked["local_files_only"]) == (
         "someone/something",
@@ -158,7 +158,7 @@ def test_unknown_names_give_one_line(monkeypatch, name, error):
     def refuse(name, **options):
         raise error if isinstance(error, Exception) else error("no\nsuch", response=_Response())
 
-    monkeypatch.setattr(pretrained, "snapshot_download", refuse)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
     with pytest.raises(FileNotFoundError, match=f"no trained model '{name}'") as caught:
         locate(name)
     assert "\n" not in str(caught.value)
@@ -168,7 +168,7 @@ def test_a_gated_repository_says_what_to_do(monkeypatch):
     def refuse(name, **options):
         raise GatedRepoError("no", response=_Response())
 
-    monkeypatch.setattr(pretrained, "snapshot_download", refuse)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
     with pytest.raises(FileNotFoundError, match="'some/one' .* is gated: accept its conditions"):
         locate("some/one")
 

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 import transformer
 from tests.model.small import make_config, make_ids, make_model
-from transformer.model import pretrained
 from transformer.model.base import TranslationModel
+from transformer.model.config import TransformerConfig
+from transformer.model.hub import write_folder
 from transformer.model.transformer import Transformer
 
 SHIPPED = Path(transformer.__file__).parent / "pretrained/tatoeba-en-de"
@@ -80,6 +82,35 @@ def test_written_files(saved):
     model = Transformer.from_pretrained(saved)
     assert sum(value.numel() for value in weights.values()) == model.num_parameters()
     assert model.output_weight is model.embedding.weight
+
+
+def test_loading_leaves_the_random_numbers_as_they_were(saved):
+    """Those of a class of the user, too, which draws weights in a way of its own."""
+
+    class Own(Transformer):
+        architecture = None
+
+        def __init__(self, config: TransformerConfig):
+            super().__init__(config)
+            self.decoder_norm.scale = nn.Parameter(torch.rand(3))
+
+    Own(make_config()).float().save_pretrained(saved / "own")
+    for load, folder in ((Transformer, saved), (Own, saved / "own")):
+        before = torch.get_rng_state()
+        model = load.from_pretrained(folder)
+        assert torch.equal(before, torch.get_rng_state())
+        stored = load_file(folder / "model.safetensors")
+        assert all(torch.equal(weight, stored[n]) for n, weight in model.state_dict().items())
+
+
+def test_weights_too_large_for_float16_are_not_halved(tmp_path):
+    model = make_model(dtype=torch.float32)
+    write_folder(tmp_path, model, half=True)
+    with torch.no_grad():
+        model.embedding.weight[0, 0] = 1e5
+    with pytest.raises(ValueError, match="embedding.weight has one of 1e\\+05"):
+        write_folder(tmp_path, model, half=True)
+    assert Transformer.from_pretrained(tmp_path).embedding.weight[0, 0] != 1e5
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
@@ -151,7 +182,7 @@ def test_a_missing_and_an_unknown_weight(saved):
 def test_no_pickle_is_opened(saved, monkeypatch):
     (saved / "model.safetensors").unlink()
     (saved / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
-    monkeypatch.setattr(pretrained, "snapshot_download", lambda *_, **__: str(saved))
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(saved))
     for name in (saved, "someone/something"):
         with pytest.raises(ValueError, match="pickle, which are not read"):
             Transformer.from_pretrained(name)

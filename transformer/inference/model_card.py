@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from typing import TYPE_CHECKING, Any
 
 from transformer.published import REPOSITORY
+
+if TYPE_CHECKING:  # a translation does not need the Hub's library, which is slow to import
+    from huggingface_hub import ModelCard, ModelCardData
 
 LIBRARY = "transformer-book"
 _LICENCES = re.compile(r"(CC BY(?:-[A-Z]+)*) (\d\.\d)|(CC0)|(MIT)\b", re.IGNORECASE)
@@ -107,18 +109,21 @@ def with_address(card: str, repo_id: str) -> str:
     return _ADDRESS.sub(lambda _: f'Translator.from_pretrained("{repo_id}"', card)
 
 
-def read_card(card: str) -> ModelCard:
+def read_card(card: str) -> "ModelCard":
     """Read a model card; invalid metadata is left out.
 
     Args:
         card: its text.
     """
+    from huggingface_hub import ModelCard
+
     try:
         return ModelCard(card, ignore_metadata_errors=True)
     except Exception:  # errors of YAML and of the metadata share no base class
         return ModelCard("---\n{}\n---" + card.partition("\n---")[2])
 
 
+@lru_cache(maxsize=16)
 def source_language(card: str) -> str:
     """Return the code of the first language that a model card names, or "en".
 
@@ -154,7 +159,9 @@ def _metadata(
     corpus: Mapping[str, Any],
     metrics: list[Mapping[str, Any]],
     base: str | None,
-) -> ModelCardData:
+) -> "ModelCardData":
+    from huggingface_hub import EvalResult, ModelCardData
+
     on_hub = base is not None and _HUB_ID.fullmatch(base) and not Path(base).exists()
     licence = _licence(corpus.get("licence", ""))
     text = str(corpus.get("name", "text of the user"))

@@ -104,7 +104,10 @@ def checksum(weights: Mapping[str, Tensor]) -> str:
 
 
 def read_weight_file(path: Path | str) -> dict[str, Tensor]:
-    """Read all tensors of a safetensors file, and compare them with its checksum if it has one.
+    """Read all tensors of a safetensors file.
+
+    They are compared with the checksum in its header and with that in the manifest beside it,
+    where there is one.
 
     Args:
         path: of the file.
@@ -113,34 +116,26 @@ def read_weight_file(path: Path | str) -> dict[str, Tensor]:
         The tensors by name, on the CPU.
 
     Raises:
-        ValueError: if the file is damaged.
+        ValueError: if the file is damaged, or is not the one that the manifest means.
         OSError: if it cannot be read.
     """
-    try:
-        with safe_open(path, "pt") as file:
-            expected = (file.metadata() or {}).get(CHECKSUM)
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except OSError:
-        raise
-    except Exception as error:  # torch itself raises on a damaged header
-        reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"{path} is not a whole safetensors file: {reason}") from None
-    if expected is not None and expected != checksum(weights):
-        raise ValueError(f"{path} is damaged: checksum mismatch; copy or download it again")
+    path = Path(path)
+    weights, own = _read(path)
+    expected = {own, _manifest(path.parent).get(path.name)} - {None}
+    if expected and expected != {checksum(weights)}:
+        raise _changed(path)
     return weights
 
 
-def stored_shapes(path: Path | str) -> dict[str, tuple[int, ...]]:
-    """Read only the shapes of the tensors in a safetensors file.
-
-    Raises:
-        ValueError: if it is not a safetensors file, or its header claims more than it holds.
-        OSError: if it cannot be read.
-    """
+def _read(path: Path) -> tuple[dict[str, Tensor], str | None]:
+    """Return the tensors of a safetensors file and the checksum in its header."""
     try:
         with safe_open(path, "pt") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+            own = (file.metadata() or {}).get(CHECKSUM)
+            return {name: file.get_tensor(name) for name in file.keys()}, own  # noqa: SIM118
+    except OSError:
+        raise
+    except Exception as error:  # torch itself raises on a damaged header
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{path} is not a whole safetensors file: {reason}") from None
 
@@ -177,18 +172,26 @@ def require_unchanged(folder: Path | str, *names: str) -> None:
             the file and says what to do.
         OSError: if a file cannot be read.
     """
-    path = Path(folder) / MANIFEST
-    if not path.is_file():
-        return
-    sums = read_json(path)
-    if not isinstance(sums, dict):
-        raise ValueError(f"{path} must hold checksums by file, got {sums!r:.60}; remove it")
+    sums = _manifest(Path(folder))
     for name in names:
         if name in sums and sums[name] != file_checksum(Path(folder) / name):
-            raise ValueError(
-                f"{Path(folder) / name} is not as it was saved: damaged, or changed by hand. Take "
-                f"a whole copy of the folder; or, if the change is meant, remove its {MANIFEST}"
-            )
+            raise _changed(Path(folder) / name)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """Return the checksums of a folder by file; none if it has no manifest."""
+    path = folder / MANIFEST
+    sums = read_json(path) if path.is_file() else {}
+    if not isinstance(sums, dict):
+        raise ValueError(f"{path} must hold checksums by file, got {sums!r:.60}; remove it")
+    return sums
+
+
+def _changed(path: Path) -> ValueError:
+    return ValueError(
+        f"{path} is not as it was saved: damaged, or changed by hand. Take a whole copy of the "
+        f"folder; or, if the change is meant, remove its {MANIFEST}"
+    )
 
 
 def file_checksum(path: Path) -> str:
@@ -198,12 +201,8 @@ def file_checksum(path: Path) -> str:
         return f"{zlib.crc32(content.encode()):08x}"
     if path.suffix != ".safetensors":
         return f"{zlib.crc32(path.read_bytes()):08x}"
-    try:
-        with safe_open(path, "pt") as file:
-            own = (file.metadata() or {}).get(CHECKSUM)
-    except SafetensorError:
-        own = None
-    return own or checksum(read_weight_file(path))
+    weights, own = _read(path)
+    return own or checksum(weights)
 
 
 def read_json(path: Path) -> Any:

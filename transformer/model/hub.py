@@ -20,11 +20,10 @@ from typing import (
 )
 
 import torch
-from huggingface_hub import HfApi
-from huggingface_hub.errors import HFValidationError
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from transformer.model.config import require_fields
 from transformer.model.files import (
@@ -32,7 +31,6 @@ from transformer.model.files import (
     checksum,
     read_weight_file,
     require_unchanged,
-    stored_shapes,
     write_atomically,
     write_json,
     write_manifest,
@@ -50,11 +48,6 @@ from transformer.model.pretrained import (
 )
 
 Model = TypeVar("Model", bound="HubModel")
-
-# Limit for computed buffers, such as position tables, which the weight file does not bound.
-_MOST_BUFFER_BYTES = 1 << 30
-
-_FEW_NUMBERS = 1 << 20  # small enough for any machine
 
 
 class HubModel:
@@ -113,12 +106,12 @@ class HubModel:
             ValueError, TypeError, RuntimeError: as :meth:`from_pretrained`.
         """
         config = cls.load_config(location)
-        require_unchanged(location.folder, location.weights.name)
+        if not location.weights.is_file():
+            raise FileNotFoundError(f"no weights at {location.weights}")
+        weights = read_weight_file(location.weights)
         try:
-            _require_fitting(cls, config, location.weights)
-            model = cls(config)  # type: ignore[call-arg]
-            assert isinstance(model, nn.Module)
-            model.load_state_dict(read_weight_file(location.weights))
+            _require_fitting(config, weights)
+            model = with_weights(cls, config, weights)
         except (RuntimeError, TypeError, KeyError, OverflowError, SafetensorError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(
@@ -207,6 +200,7 @@ def write_folder(
     Raises:
         OSError: if a file cannot be written; existing files stay.
         TypeError: if the model's class does not name the dataclass of its configuration.
+        ValueError: if a weight is too large for float16.
     """
     folder = Path(folder)
     assert isinstance(model, nn.Module)
@@ -221,7 +215,7 @@ def write_folder(
             write_config(unfinished, model)
             weights = model.state_dict()
             if half:
-                weights = {name: weight.half() for name, weight in weights.items()}
+                weights = {name: _halved(name, weight) for name, weight in weights.items()}
             write_weights(unfinished / WEIGHTS, weights)
             names = write_tokenizers(unfinished) if write_tokenizers else []
             if card is not None:
@@ -236,6 +230,17 @@ def write_folder(
     except SafetensorError as error:
         raise OSError(f"cannot write {folder}: {error}") from error
     return folder
+
+
+def _halved(name: str, weight: Tensor) -> Tensor:
+    half = weight.half()
+    if not torch.equal(half.isfinite(), weight.isfinite()):
+        largest = weight[weight.isfinite()].abs().max().item()
+        raise ValueError(
+            f"half=True needs weights of at most 65,504, the largest float16; {name} has one of "
+            f"{largest:.3g}"
+        )
+    return half
 
 
 def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
@@ -285,6 +290,9 @@ def upload(
         OSError: if the Hub refuses or cannot be reached; nothing is uploaded then.
         ValueError: if ``repo_id`` is not valid.
     """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HFValidationError
+
     api = HfApi(token=token)
     with TemporaryDirectory() as temporary:
         write(Path(temporary))
@@ -352,23 +360,46 @@ def _is_of(value: Any, kind: Any) -> bool:
     return value is None if kind is NoneType else type(value) is kind
 
 
-def _require_fitting(cls: Any, config: Any, weights: Path) -> None:
-    """Raise RuntimeError if the model would be larger than its weights, without making it."""
-    if not weights.is_file():
-        raise FileNotFoundError(f"no weights at {weights}")
-    shapes = stored_shapes(weights)
-    stored = sum(map(math.prod, shapes.values()))
-    for name in (field.name for field in fields(config)):
-        value = getattr(config, name)
-        most = len(shapes) if name.endswith("layers") else stored
-        if type(value) is int and name != "max_length" and value > most:
-            raise RuntimeError(f"{name} is {value}, larger than the weight file allows")
-    with torch.device("meta"):  # shapes without memory
-        model = cls(config)
-    needed = sum(tensor.numel() for tensor in model.state_dict().values())
-    # Loading reports a small mismatch better: it names the weights that do not fit.
-    if needed > 2 * stored + _FEW_NUMBERS:
-        raise RuntimeError(f"{needed:,} numbers are needed, the file holds {stored:,}")
-    tables = sum(buffer.numel() * buffer.element_size() for buffer in model.buffers())
-    if tables > _MOST_BUFFER_BYTES:
-        raise RuntimeError(f"max_length {config.max_length} takes {tables:,} bytes for positions")
+def _require_fitting(config: Any, weights: Mapping[str, Tensor]) -> None:
+    """Raise RuntimeError if a size in a configuration is beyond what the weights can fill."""
+    stored = sum(tensor.numel() for tensor in weights.values())
+    for field in fields(config):
+        value = getattr(config, field.name)
+        most = len(weights) if field.name.endswith("layers") else stored
+        free = field.name == "max_length" and getattr(config, "positions", "learned") != "learned"
+        if type(value) is int and value > most and not free:
+            raise RuntimeError(f"{field.name} is {value}, larger than the weight file allows")
+
+
+def with_weights(make: Callable[[Any], Any], config: Any, weights: Mapping[str, Tensor]) -> Any:
+    """Make a model and load its weights, without drawing weights that these would replace.
+
+    The random numbers of PyTorch go on as if no model had been made.
+
+    Args:
+        make: the model's class.
+        config: its configuration.
+        weights: all of them, by name.
+
+    Returns:
+        The model, on the CPU.
+
+    Raises:
+        RuntimeError: if names or shapes differ.
+    """
+    with torch.random.fork_rng(devices=[]), _NoInitialWeights():
+        model = make(config)
+    model.load_state_dict(weights)
+    return model
+
+
+class _NoInitialWeights(TorchFunctionMode):
+    """Allocate parameters and leave them as they are; in this thread only."""
+
+    _FILLS = (Tensor.normal_, Tensor.uniform_, Tensor.fill_, Tensor.zero_)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        target = args[0] if args else kwargs.get("tensor")
+        fills = func in self._FILLS or getattr(func, "__module__", None) == "torch.nn.init"
+        return target if fills and isinstance(target, nn.Parameter) else func(*args, **kwargs)

@@ -11,13 +11,6 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import torch
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HFValidationError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
 
 from transformer.model.config import unknown_name
 from transformer.model.files import MANIFEST, read_json
@@ -235,18 +228,21 @@ def _download(name: str, options: HubOptions) -> Path:
         raise FileNotFoundError(f"{unknown} a Hub id like 'owner/name'")
     if name.startswith("Helsinki-NLP/"):
         raise FileNotFoundError(f"{unknown} of this package on the Hub: it is {_MARIAN}({name!r})")
+    # Only a download pays for the import of the Hub's library.
+    from huggingface_hub import errors, snapshot_download
+
     try:
         return Path(snapshot_download(name, allow_patterns=list(FILES), **options))
-    except RevisionNotFoundError:
+    except errors.RevisionNotFoundError:
         raise FileNotFoundError(
             f"{name!r} on the Hugging Face Hub has no revision {options.get('revision')!r}"
         ) from None
-    except GatedRepoError:
+    except errors.GatedRepoError:
         raise FileNotFoundError(
             f"{name!r} on the Hugging Face Hub is gated: accept its conditions there, and pass "
             f"token=... or call `hf auth login`"
         ) from None
-    except (HFValidationError, RepositoryNotFoundError):
+    except (errors.HFValidationError, errors.RepositoryNotFoundError):
         raise FileNotFoundError(
             f"{unknown} on the Hugging Face Hub (a private one needs token=...)"
         ) from None

@@ -78,9 +78,7 @@ class Transformer(TranslationModel):
             self._positions() if config.positions == "learned" else self.positions
         )
         d_k = config.d_k or d // config.num_heads
-        self.rotary = (
-            RotaryPositions(d_k, config.max_length) if config.positions == "rotary" else None
-        )
+        self.rotary = RotaryPositions(d_k, self._prepared) if config.positions == "rotary" else None
         self.dropout = nn.Dropout(config.dropout)
 
         self.encoder = nn.ModuleList(  # type: ignore[assignment]
@@ -320,7 +318,12 @@ class Transformer(TranslationModel):
         if c.positions == "learned":
             return LearnedPositionalEmbedding(c.d_model, c.max_length)
         layout: Layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
-        return SinusoidalPositionalEncoding(c.d_model, c.max_length, layout)
+        return SinusoidalPositionalEncoding(c.d_model, self._prepared, layout)
+
+    @property
+    def _prepared(self) -> int:
+        """Positions whose sinusoids are computed in advance; the table grows on demand."""
+        return min(self.config.max_length, 1024)
 
     def _attention(self, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
         c = self.config
