@@ -1,6 +1,7 @@
 """From text to what a model translates: sentences, their case, and token ids."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from transformer.data.tokenizer import TokenizerLike
@@ -60,32 +61,42 @@ def to_sentence_case(text: str, language: str) -> str:
     return small[:first] + small[first : first + 1].upper() + small[first + 1 :]
 
 
-def encode_sentence(
-    text: object, name: str, tokenizer: TokenizerLike, longest: int | None = None
-) -> list[int]:
-    """Return the ids of a sentence without EOS; each run of spaces counts as one.
+def encode_sentences(
+    texts: Sequence[str],
+    names: Sequence[str],
+    tokenizer: TokenizerLike,
+    longest: int | None = None,
+) -> list[list[int]]:
+    """Return the ids of sentences without EOS, encoded together; each run of spaces counts as one.
 
     Args:
-        text: the sentence.
-        name: what errors call the sentence, such as "texts[3]".
-        tokenizer: that of its language.
+        texts: the sentences.
+        names: what errors call each of them, such as "texts[3]".
+        tokenizer: that of their language.
         longest: most tokens that the model takes, including EOS; None for no limit.
 
     Raises:
-        TypeError: if ``text`` is not a string.
-        ValueError: if it has too many tokens or the tokenizer refuses it.
+        TypeError: if one is not a string.
+        ValueError: if one has too many tokens or the tokenizer refuses it.
     """
-    text = require_text(text, name)
+    pairs = zip(texts, names, strict=True)
+    spaced = [" ".join(require_text(text, name).split()) for text, name in pairs]
     try:
-        ids = tokenizer.encode(" ".join(text.split()))
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-    if longest is not None and len(ids) >= longest:
-        raise ValueError(
-            f"{name} has {len(ids) + 1} tokens, more than the {longest} that the model takes: "
-            f"{text.strip()[:30]!r}..."
-        )
-    return ids
+        rows = tokenizer.encode_batch(spaced)
+    except ValueError:  # say which one
+        for text, name in zip(spaced, names, strict=True):
+            try:
+                tokenizer.encode(text)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+        raise
+    for text, name, ids in zip(spaced, names, rows, strict=True):
+        if longest is not None and len(ids) >= longest:
+            raise ValueError(
+                f"{name} has {len(ids) + 1} tokens, more than the {longest} that the model takes: "
+                f"{text[:30]!r}..."
+            )
+    return rows
 
 
 def require_text(text: object, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Unpack
 
 from transformer.inference.options import SearchOptions
@@ -73,24 +74,41 @@ def translate_lines(
     """
     if at_once < 1:
         raise ValueError(f"at_once must be at least 1, got {at_once}")
-    split, case = keywords.get("split_sentences", False), keywords.get("sentence_case", True)
+    remaining, number, end = iter(lines), 1, False
+    while not end:
+        portion: list[str] = []
+        unreadable = None
+        try:
+            portion.extend(islice(remaining, at_once))
+        except ValueError as error:
+            unreadable = error
+        end = len(portion) < at_once
+        yield from _translated(translator, portion, number, options, keywords)
+        if unreadable is not None:
+            raise unreadable
+        number += len(portion)
 
-    def translated(portion: list[str]) -> Iterator[Any]:
-        for found in translator.translate(portion, options=options, **keywords):
-            yield _one_line(found)
 
-    portion: list[str] = []
+def _translated(
+    translator: Translator,
+    portion: list[str],
+    number: int,
+    options: SearchOptions | None,
+    keywords: LineKeywords,
+) -> Iterator[Any]:
+    """Translate lines from ``number`` on, up to the first that cannot be translated."""
     try:
-        for number, line in enumerate(lines, 1):
-            translator.require_translatable(line, f"line {number}", split, case)
-            portion.append(line)
-            if len(portion) == at_once:
-                ready, portion = portion, []
-                yield from translated(ready)
+        found = translator.translate(portion, options=options, **keywords)
     except ValueError:
-        yield from translated(portion)
+        split, case = keywords.get("split_sentences", False), keywords.get("sentence_case", True)
+        for i, line in enumerate(portion):
+            try:
+                translator.require_translatable(line, f"line {number + i}", split, case)
+            except ValueError:
+                yield from _translated(translator, portion[:i], number, options, keywords)
+                raise
         raise
-    yield from translated(portion)
+    yield from map(_one_line, found)
 
 
 def _one_line(found: Any) -> Any:

@@ -29,7 +29,7 @@ from transformer.inference.model_card import model_card, source_language, with_a
 from transformer.inference.options import SearchKeywords, SearchOptions
 from transformer.inference.results import AttentionWeights, Translation, joined
 from transformer.inference.sentences import (
-    encode_sentence,
+    encode_sentences,
     import_sentencex,
     in_capitals,
     require_text,
@@ -97,7 +97,8 @@ class Translator:
                     f"more than the model's vocab_size {config.vocab_size}"
                 )
             require_equal(SPECIAL_IDS, side, config, "the model")
-        self.card = None
+        #: Text of the model card, the README.md of the folder that the model was loaded from.
+        self.card: str | None = None
         self.model, self._fast = model, fast
         if device is not None:
             self.to(device)
@@ -141,15 +142,6 @@ class Translator:
         return translator
 
     @property
-    def card(self) -> str | None:
-        """Text of the model card, the README.md of the folder that the model was loaded from."""
-        return self._card
-
-    @card.setter
-    def card(self, text: str | None) -> None:
-        self._card, self._language = text, source_language(text or "")
-
-    @property
     def device(self) -> torch.device:
         """The device of the model."""
         return next(self.model.parameters()).device
@@ -188,7 +180,8 @@ class Translator:
             The folder.
 
         Raises:
-            ValueError: if the tokenizers are of a kind that cannot be saved together.
+            ValueError: if the tokenizers are of a kind that cannot be saved together, or a weight
+                is too large for float16.
             OSError: if a file cannot be written; existing files stay.
         """
         tokenizers = self.tokenizer, self.target_tokenizer
@@ -223,7 +216,7 @@ class Translator:
 
         Raises:
             OSError: if the Hub refuses or cannot be reached.
-            ValueError: if ``repo_id`` is not valid.
+            ValueError: if ``repo_id`` is not valid, or a weight is too large for float16.
         """
 
         def write(folder: Path) -> None:
@@ -389,11 +382,12 @@ class Translator:
         given = [texts] if isinstance(texts, str) else list(texts)
         splitter = self._splitter(split_sentences)
         sentences = [
-            (i, source, capitals)
+            (i, sentence, capitals)
             for i, text in enumerate(given)
-            for source, capitals in self._prepare(text, f"texts[{i}]", splitter, sentence_case)
+            for sentence, capitals in self._prepare(text, f"texts[{i}]", splitter, sentence_case)
         ]
-        sources = [source for _, source, _ in sentences]
+        names = [f"texts[{i}]" for i, _, _ in sentences]
+        sources = self._encode([sentence for _, sentence, _ in sentences], names)
         found = search_all(self.model, self.target_tokenizer, sources, chosen, batch_size, progress)
         results: list[list[list[Translation]]] = [[] for _ in given]
         for (i, _, capitals), best in zip(sentences, found, strict=True):
@@ -420,18 +414,21 @@ class Translator:
             split_sentences: as in :meth:`translate`.
             sentence_case: as in :meth:`translate`.
         """
-        for _ in self._prepare(text, name, self._splitter(split_sentences), sentence_case):
-            pass
+        splitter = self._splitter(split_sentences)
+        parts = [each for each, _ in self._prepare(text, name, splitter, sentence_case)]
+        self._encode(parts, [name] * len(parts))
 
     def _prepare(
         self, text: object, name: str, splitter: Callable[[str], list[str]], sentence_case: bool
-    ) -> Iterator[tuple[list[int], bool]]:
-        """Yield the ids of each sentence of a text, and whether it gets its capitals back."""
+    ) -> Iterator[tuple[str, bool]]:
+        """Yield each sentence of a text, and whether its translation gets its capitals back."""
         for sentence in splitter(require_text(text, name)):
             capitals = sentence_case and in_capitals(sentence)
-            if capitals:
-                sentence = to_sentence_case(sentence, self._language)
-            yield self._encode(sentence, name), capitals
+            yield to_sentence_case(sentence, self._language) if capitals else sentence, capitals
+
+    @property
+    def _language(self) -> str:
+        return source_language(self.card or "")
 
     def _splitter(self, split: bool | str) -> Callable[[str], list[str]]:
         if not split:
@@ -456,7 +453,8 @@ class Translator:
         """
         if not isinstance(self.model, Transformer):
             raise TypeError(f"model must be a Transformer, got {type(self.model).__name__}")
-        ((source, _),) = self._prepare(source_text, "source_text", self._splitter(False), True)
+        ((sentence, _),) = self._prepare(source_text, "source_text", self._splitter(False), True)
+        (source,) = self._encode([sentence], ["source_text"])
         if len(source) == 1:
             raise ValueError("source_text must not be empty")
         inputs = pad(self.model, [source])
@@ -464,7 +462,7 @@ class Translator:
             best = beam_search(self.model, inputs)[0]
             target = best.tokens + [self.tokenizer.eos_id] * best.finished
         else:
-            target = self._encode(target_text, "target_text", self.target_tokenizer)
+            (target,) = self._encode([target_text], ["target_text"], self.target_tokenizer)
         shifted = [self.tokenizer.bos_id, *target[:-1]]
         with evaluation_mode(self.model):
             maps = self.model.attention_weights(inputs, pad(self.model, [shifted]))
@@ -477,9 +475,11 @@ class Translator:
             cross=_stack(maps.cross),
         )
 
-    def _encode(self, text: object, name: str, tokenizer: TokenizerLike | None = None) -> list[int]:
-        ids = encode_sentence(text, name, tokenizer or self.tokenizer, self.model.longest)
-        return [*ids, self.tokenizer.eos_id]
+    def _encode(
+        self, texts: list[str], names: list[str], tokenizer: TokenizerLike | None = None
+    ) -> list[list[int]]:
+        rows = encode_sentences(texts, names, tokenizer or self.tokenizer, self.model.longest)
+        return [[*ids, self.tokenizer.eos_id] for ids in rows]
 
 
 def _answer(parts: list[list[Translation]], n_best: int | None, scores: bool) -> Any:

@@ -16,7 +16,7 @@ from transformer.data.sentencepiece import UNKNOWN, SentencePieceTokenizer
 from transformer.data.tokenizer import Tokenizer, TokenizerLike, load_tokenizers, save_tokenizers
 from transformer.inference.decoding import length_penalty
 from transformer.inference.options import SearchOptions
-from transformer.inference.sentences import encode_sentence
+from transformer.inference.sentences import encode_sentences
 from transformer.inference.stepwise import EXTRA_LENGTH
 from transformer.inference.translator import Translator
 from transformer.interop.export import checked, write_readme
@@ -145,7 +145,10 @@ class CTranslate2Translator:
             raise ValueError(f"n_best must be left out for CTranslate2, got {chosen.n_best}")
         if isinstance(texts, str):
             return self.translate([texts], chosen)[0]
-        sources = [self._encode(text, f"texts[{i}]") for i, text in enumerate(texts)]
+        given = list(texts)
+        names = [f"texts[{i}]" for i in range(len(given))]
+        rows = encode_sentences(given, names, self.tokenizer, self.max_source_length)
+        sources = [[self._source[i] for i in row] + self._end for row in rows]
         order = sorted(
             (i for i, pieces in enumerate(sources) if len(pieces) > len(self._end)),
             key=lambda i: len(sources[i]),
@@ -170,10 +173,6 @@ class CTranslate2Translator:
             for i, text in zip(batch, self.target_tokenizer.decode_batch(ids), strict=True):
                 translations[i] = text.strip()
         return translations
-
-    def _encode(self, text: object, name: str) -> list[str]:
-        ids = encode_sentence(text, name, self.tokenizer, self.max_source_length)
-        return [self._source[i] for i in ids] + self._end
 
 
 def _best(result: Any, options: SearchOptions) -> list[str]:

@@ -27,7 +27,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from transformer.data.tokenizer import load_tokenizers, save_tokenizers
 from transformer.fast import disable
-from transformer.inference.sentences import encode_sentence
+from transformer.inference.sentences import encode_sentences
 from transformer.inference.stepwise import EXTRA_LENGTH
 from transformer.inference.translator import Translator
 from transformer.interop.export import checked, write_readme
@@ -263,10 +263,10 @@ class GraphTranslator:
             ValueError: if a sentence has more tokens than the model takes.
         """
         c = self.config
-        rows = [
-            [*encode_sentence(text, f"texts[{i}]", self.tokenizer, c.max_length), c.eos_id]
-            for i, text in enumerate(texts)
-        ]
+        given = list(texts)
+        names = [f"texts[{i}]" for i in range(len(given))]
+        found = encode_sentences(given, names, self.tokenizer, c.max_length)
+        rows = [[*ids, c.eos_id] for ids in found]
         tensors = [torch.tensor(row) for row in rows]
         source = pad_sequence(tensors, batch_first=True, padding_value=c.pad_id)
         cross = self.encoder(source)

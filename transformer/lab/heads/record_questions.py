@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from transformer.data.corpora import Corpus
+from transformer.inference.sentences import encode_sentences
 from transformer.inference.significance import interval
 from transformer.inference.translator import Translator
 from transformer.lab.heads import looks, senses
@@ -156,14 +157,17 @@ def one_word(translator: Translator, word: str, pairs: list[tuple[str, str]]) ->
 
 def explanation(translator: Translator, pairs: list[tuple[str, str]]) -> dict[str, Any]:
     """Correlate weights and rivals with the effect of removing each source token."""
-    model = translator.model
+    model, tokenizer = translator.model, translator.tokenizer
     assert isinstance(model, Transformer)
     layers, heads = len(model.decoder), model.config.num_heads
     views: dict[str, list[np.ndarray]] = {}
     effects: dict[str, list[np.ndarray]] = {"token": [], "vector": []}
     predictions = 0
     for english, german in pairs:
-        ids, out = translator._encode(english, "english"), translator._encode(german, "german")
+        ids, out = (
+            [*row, model.config.eos_id]
+            for row in encode_sentences([english, german], ["english", "german"], tokenizer)
+        )
         source, target = torch.tensor([ids]), torch.tensor([[model.config.bos_id, *out[:-1]]])
         effects["token"].append(removal_effects(model, source, target, "token").numpy())
         effects["vector"].append(removal_effects(model, source, target, "vector").numpy())

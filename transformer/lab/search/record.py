@@ -13,6 +13,7 @@ import torch
 from transformer.data.parallel import Split
 from transformer.inference.batches import pad
 from transformer.inference.decoding import Hypothesis
+from transformer.inference.sentences import encode_sentences
 from transformer.inference.translator import Translator
 from transformer.lab.recording import Recording, parser, shipped
 from transformer.lab.search.study import RECORD, search_name, write_study
@@ -47,6 +48,12 @@ def main() -> None:
     print(write_study(output, recording.content))
 
 
+def encoded(translator: Translator, texts: list[str]) -> list[list[int]]:
+    """Return the ids of source sentences with EOS."""
+    rows = encode_sentences(texts, texts, translator.tokenizer, translator.model.longest)
+    return [[*ids, translator.tokenizer.eos_id] for ids in rows]
+
+
 def study_searches(
     translator: Translator,
     split: Split,
@@ -55,7 +62,7 @@ def study_searches(
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Record the choice of each search for a ``BeamStudy``, and the best possible one."""
-    ids = [translator._encode(text, f"source[{i}]") for i, text in enumerate(split.source)]
+    ids = encoded(translator, split.source)
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     notes = Notes(translator.tokenizer.decode, len(ids))
     traces: dict[int, SearchTrace] = {}
@@ -78,7 +85,7 @@ def study_searches(
 
 def opinions(translator: Translator, split: Split) -> dict[str, list[float]]:
     """Compute the log-probabilities of the references, and of an empty translation."""
-    ids = [translator._encode(text, f"source[{i}]") for i, text in enumerate(split.source)]
+    ids = encoded(translator, split.source)
     targets = [translator.tokenizer.encode(text) for text in split.target]
     totals = dict(reference=[0.0] * len(ids), empty=[0.0] * len(ids))
     assert isinstance(translator.model, Transformer)

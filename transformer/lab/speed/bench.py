@@ -8,10 +8,12 @@ Each part runs in its own process, because threads, allocator and peak memory be
 """
 
 import argparse
+import atexit
 import gc
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -202,7 +204,47 @@ def long_outputs() -> dict[str, Task]:
     return {f"{n} tokens": partial(decode, n) for n in (64, 128, 256, 512)}
 
 
+# ---------------------------------------------------------------------- start
+
+
+def start() -> dict[str, Task]:
+    """Start Python anew for each task; the ratios are to the import of torch alone."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    Transformer(TransformerConfig.base()).save_pretrained(folder)
+    command = [sys.executable, "-m", "transformer.cli"]
+    load = "import transformer as t; t.{}.from_pretrained({!r})"
+    lines = {
+        "import torch": [sys.executable, "-c", "import torch"],
+        "transformer translate TEXT": [*command, "translate", "Where is the train station?"],
+        "Translator.from_pretrained": [
+            sys.executable, "-c", load.format("Translator", "tatoeba-en-de"),
+        ],
+        "base model from a file": [sys.executable, "-c", load.format("Transformer", str(folder))],
+        "transformer --help": [*command, "--help"],
+    }  # fmt: skip
+
+    def run(line: list[str]) -> int:
+        subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
+        return 1
+
+    return {name: partial(run, line) for name, line in lines.items()}
+
+
+def requests() -> dict[str, Task]:
+    """Translate sentences together and one by one, as a server does."""
+    translator = Translator.from_pretrained("tatoeba-en-de")
+    texts = load_corpus("tatoeba-en-de").test.source[:128]
+
+    def alone() -> int:
+        return sum(bool(translator.translate(text)) for text in texts)
+
+    return {"together": lambda: len(translator.translate(texts)), "one by one": alone}
+
+
 PARTS = {
+    "start": Part("Start, one thread, whole process", "starts", start, rounds=5),
+    "requests": Part("Requests of one sentence, beam 4", "sentences", requests, rounds=5),
     "train-tiny": Part("Training, tiny (4 layers, d_model 128), batches of 2,048 tokens", "tokens",
                        partial(train, "tiny", 2048)),
     "train-small": Part("Training, small (3 layers, d_model 256), batches of 2,048 tokens",
@@ -228,9 +270,15 @@ for _batch, _count in ((64, 256), (1, 48)):
         )  # fmt: skip
 
 
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of the children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
 def measure(part: Part) -> dict[str, list[float]]:
     """Measure the units per second of each task in each round, after one round to warm up."""
-    clock = time.process_time if part.threads == 1 else time.perf_counter
+    clock = cpu_seconds if part.threads == 1 else time.perf_counter
     torch.set_num_threads(part.threads)
     tasks = part.tasks()
     speed: dict[str, list[float]] = {name: [] for name in tasks}
