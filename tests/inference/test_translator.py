@@ -21,6 +21,7 @@ from transformer.inference.options import SearchOptions
 from transformer.inference.results import Translation
 from transformer.inference.sentences import in_capitals, split_into_sentences
 from transformer.inference.translator import Translator
+from transformer.model.transformer import Transformer
 
 TEXTS = [
     "Where is the train station?",
@@ -277,6 +278,20 @@ def test_a_tokenizer_of_another_model(small_transformer, tokenizer):
 
 
 # ------------------------------------------------------------------ attention
+
+
+def test_ids_of_another_tokenizer_are_refused(small_transformer, tokenizer, tmp_path):
+    other = Tokenizer.train([text[::-1] for text in TEXTS * 3], 270)
+    translator = Translator(small_transformer(270), tokenizer)
+    translator.save_pretrained(tmp_path)
+    for model in (translator.model, Transformer.from_pretrained(tmp_path)):
+        Translator(model, Tokenizer.load(tmp_path / "tokenizer.json"))
+        with pytest.raises(ValueError, match="tokenizer .* is not the one that the model was trai"):
+            Translator(model, other)
+    (tmp_path / "checksums.json").unlink()
+    other.save(tmp_path / "tokenizer.json")
+    with pytest.raises(ValueError, match="does not load: tokenizer .* is not the one"):
+        Translator.from_pretrained(tmp_path)
 
 
 def test_attention_has_a_label_for_every_row_and_column(translator):

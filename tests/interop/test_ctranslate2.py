@@ -45,7 +45,10 @@ def our_scores(translator, source, target):
 
 
 def their_scores(theirs, source, target):
-    source, target = (theirs._encode(text, "text") for text in (source, target))
+    source, target = (
+        [theirs._source[i] for i in [*theirs.tokenizer.encode(text), 2]]
+        for text in (source, target)
+    )
     scores = theirs.engine.score_batch([source], [target[:-1]])  # the engine adds EOS here
     return torch.tensor(scores[0].log_probs)
 

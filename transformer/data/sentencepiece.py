@@ -1,7 +1,10 @@
 """SentencePiece tokenizers with a separate vocabulary, as Marian models (OPUS-MT) have them."""
 
+import json
 import re
+import zlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -148,6 +151,12 @@ class SentencePieceTokenizer:
         write_atomically(folder / SOURCE_PIECES, lambda path: path.write_bytes(self._model))
         write_atomically(folder / TARGET_PIECES, lambda path: path.write_bytes(target._model))
         return [*contents, SOURCE_PIECES, TARGET_PIECES]
+
+    @cached_property
+    def checksum(self) -> str:
+        """CRC-32 of the SentencePiece model and the ids of its pieces, 8 hexadecimal digits."""
+        ids = json.dumps(sorted(self.vocabulary.items(), key=lambda item: item[1]))
+        return f"{zlib.crc32(ids.encode(), zlib.crc32(self._model)):08x}"
 
     def __len__(self) -> int:
         return self.vocab_size

@@ -11,7 +11,9 @@ Paper: section 5.1
 
 import json
 import os
+import zlib
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from operator import index
 from pathlib import Path
 from typing import Any, Protocol, Unpack, runtime_checkable
@@ -171,6 +173,15 @@ class Tokenizer:
         except Exception as error:  # the library raises no narrower class
             reason = " ".join(str(error).split())[:300]
             raise ValueError(f"{path} is not a readable tokenizer file: {reason}") from None
+
+    @cached_property
+    def checksum(self) -> str:
+        """CRC-32 of the vocabulary in the order of its ids, 8 hexadecimal digits.
+
+        Ids are given in the order of the merges, so that equal vocabularies give equal ids.
+        """
+        ids = self._backend.get_vocab()
+        return f"{zlib.crc32(chr(10).join(sorted(ids, key=ids.__getitem__)).encode()):08x}"
 
     def to_json(self) -> str:
         """Return the tokenizer as JSON; equal tokenizers have equal JSON."""
@@ -385,6 +396,38 @@ def require_equal(names: Iterable[str], tokenizer: Any, other: Any, owner: str) 
         mine, theirs = getattr(tokenizer, name), getattr(other, name)
         if mine != theirs:
             raise ValueError(f"tokenizer has {name} {mine}, {owner} {theirs}")
+
+
+def joint_checksum(source: TokenizerLike, target: TokenizerLike) -> str | None:
+    """Return a checksum of the ids that two tokenizers give; None if one does not offer any.
+
+    Args:
+        source: that of the source language.
+        target: that of the target language; the same object if both share it.
+    """
+    sums = [getattr(each, "checksum", None) for each in (source, target)]
+    return None if None in sums else "-".join(dict.fromkeys(map(str, sums)))
+
+
+def require_own(model: Any, checksum: str | None, name: str = "tokenizer") -> None:
+    """Refuse ids of another tokenizer than that of a model; a model without one adopts it.
+
+    Args:
+        model: a :class:`~transformer.model.base.TranslationModel`.
+        checksum: from :func:`joint_checksum`; None passes.
+        name: what the error calls the tokenizer, such as "tokenizer".
+
+    Raises:
+        ValueError: if the model belongs to another one.
+    """
+    own = model.tokenizer_checksum
+    if own is None:
+        model.tokenizer_checksum = checksum
+    elif checksum not in (own, None):
+        raise ValueError(
+            f"{name} (checksum {checksum}) is not the one that the model was trained with ({own}): "
+            "the same id would mean another token"
+        )
 
 
 def require_savable(source: TokenizerLike, target: TokenizerLike) -> None:

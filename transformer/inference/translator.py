@@ -16,8 +16,10 @@ from torch import Tensor
 from transformer.data.tokenizer import (
     SPECIAL_IDS,
     TokenizerLike,
+    joint_checksum,
     load_tokenizers,
     require_equal,
+    require_own,
     save_tokenizers,
 )
 from transformer.fast import disable, enable, is_enabled
@@ -97,6 +99,7 @@ class Translator:
                     f"more than the model's vocab_size {config.vocab_size}"
                 )
             require_equal(SPECIAL_IDS, side, config, "the model")
+        require_own(model, joint_checksum(self.tokenizer, self.target_tokenizer))
         #: Text of the model card, the README.md of the folder that the model was loaded from.
         self.card: str | None = None
         self.model, self._fast = model, fast
@@ -132,10 +135,9 @@ class Translator:
         location = locate(name_or_path, **options)
         source, target = load_tokenizers(location.folder)
         try:
-            model = load_model(location)
+            translator = cls(load_model(location), source, device, target, fast)
         except ValueError as error:
             raise ValueError(f"the model in {location.name!r} does not load: {error}") from None
-        translator = cls(model, source, device, target, fast)
         card = location.weights.parent / CARD
         if card.is_file():
             translator.card = card.read_text(encoding="utf-8", errors="replace")

@@ -40,6 +40,9 @@ class TranslationModel(nn.Module, HubModel, ABC):
     Paper: section 3, Figure 1
     """
 
+    #: Checksum of the tokenizer whose ids the model works with; None while it has met none.
+    tokenizer_checksum: str | None = None
+
     def __init_subclass__(cls, **keywords: Any):
         super().__init_subclass__(**keywords)
         if name := vars(cls).get("architecture"):

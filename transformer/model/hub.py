@@ -49,6 +49,8 @@ from transformer.model.pretrained import (
 
 Model = TypeVar("Model", bound="HubModel")
 
+_TOKENIZER = "tokenizer_checksum"
+
 
 class HubModel:
     """Mixin that adds ``save_pretrained``, ``from_pretrained`` and ``push_to_hub`` to a model.
@@ -63,6 +65,7 @@ class HubModel:
     #: Name in ``config.json``, by which ``Translator.from_pretrained`` finds the class; None for a
     #: model that only its own ``from_pretrained`` loads.
     architecture: ClassVar[str | None] = None
+    tokenizer_checksum: str | None = None
 
     @classmethod
     def from_pretrained(
@@ -117,6 +120,7 @@ class HubModel:
             raise ValueError(
                 f"the weights in {location.name!r} do not fit its configuration: {reason}"
             ) from None
+        model.tokenizer_checksum = location.settings().get(_TOKENIZER)
         return (model if device is None else model.to(device)).eval()
 
     @classmethod
@@ -133,6 +137,7 @@ class HubModel:
         require_unchanged(location.folder, CONFIG)
         settings = location.settings()
         architecture = settings.pop("architecture", cls.architecture)
+        settings.pop(_TOKENIZER, None)
         if architecture != cls.architecture:
             raise ValueError(
                 f"{location.name!r} is a {architecture} model, which {cls.__name__} does not load; "
@@ -261,7 +266,8 @@ def write_config(folder: Path, model: HubModel) -> None:
     Raises:
         OSError: if it cannot be written.
     """
-    named = {} if model.architecture is None else dict(architecture=model.architecture)
+    named = {"architecture": model.architecture, _TOKENIZER: model.tokenizer_checksum}
+    named = {name: value for name, value in named.items() if value is not None}
     write_json(folder / CONFIG, dict(sorted((named | model.config.to_dict()).items())))
 
 

@@ -323,7 +323,7 @@ class Transformer(TranslationModel):
     @property
     def _prepared(self) -> int:
         """Positions whose sinusoids are computed in advance; the table grows on demand."""
-        return min(self.config.max_length, 1024)
+        return min(self.config.max_length, 1 << 16)
 
     def _attention(self, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
         c = self.config
