@@ -56,8 +56,8 @@ class Translator:
 
     Args:
         model: a trained model (``attention`` needs a Transformer). It is not copied; its dropout is
-            off during a translation. To use a model in training mode from several threads, call
-            ``model.eval()`` first.
+            off during a translation. Several threads may translate at once; none may train it
+            meanwhile.
         tokenizer: the tokenizer that the model was trained with.
         device: where to move the model; None to leave it where it is.
         target_tokenizer: that of the target language; None if both languages share ``tokenizer``.
