@@ -24,7 +24,7 @@ from transformer.fast import disable, enable, is_enabled
 from transformer.fast.device import set_up
 from transformer.inference.batches import pad, search_all
 from transformer.inference.decoding import beam_search
-from transformer.inference.device import choose_device
+from transformer.inference.device import choose_device, use_one_thread_after_fork
 from transformer.inference.model_card import model_card, source_language, with_address
 from transformer.inference.options import SearchKeywords, SearchOptions
 from transformer.inference.results import AttentionWeights, Translation, joined
@@ -128,6 +128,7 @@ class Translator:
             TypeError: if an option is unknown.
         """
         require_known(options, "device", "fast")
+        use_one_thread_after_fork()
         location = locate(name_or_path, **options)
         source, target = load_tokenizers(location.folder)
         try:
@@ -377,6 +378,7 @@ class Translator:
 
         Paper: section 6.1
         """
+        use_one_thread_after_fork()
         chosen = SearchOptions.of(options, **search)
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
@@ -454,6 +456,7 @@ class Translator:
 
         Paper: section 3.2.3, Figures 3 to 5
         """
+        use_one_thread_after_fork()
         if not isinstance(self.model, Transformer):
             raise TypeError(f"model must be a Transformer, got {type(self.model).__name__}")
         ((source, _),) = self._prepare(source_text, "source_text", self._splitter(False), True)
