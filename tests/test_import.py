@@ -66,6 +66,48 @@ assert states() == before
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
+def test_importing_the_library_changes_nothing_outside_it():
+    """The libraries that it uses come first: what they change is theirs."""
+    program = """
+import importlib, logging, os, pkgutil, random, signal, sys, warnings
+import accelerate, huggingface_hub, numpy, sacrebleu, safetensors, tokenizers, torch, typer
+import matplotlib, torch.utils.checkpoint, tqdm.auto
+
+def state():
+    return dict(
+        environment=dict(os.environ), filters=[*warnings.filters], shown=warnings.showwarning,
+        threads=(torch.get_num_threads(), torch.get_num_interop_threads()),
+        drawn=[torch.get_rng_state().tolist(), str(numpy.random.get_state()), random.getstate()],
+        log=(logging.root.level, [*logging.root.handlers]), style=dict(matplotlib.rcParams),
+        torch=(torch.get_default_dtype(), torch.is_grad_enabled(), torch.backends.mkldnn.enabled,
+               torch.get_float32_matmul_precision(), torch.are_deterministic_algorithms_enabled()),
+        signals=[signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)],
+    )
+
+before = state()
+import transformer
+for module in pkgutil.walk_packages(transformer.__path__, "transformer."):
+    if not module.name.endswith("__main__") and module.name.split(".")[1] not in ("book", "lab"):
+        importlib.import_module(module.name)
+for name, value in state().items():
+    assert value == before[name], (name, before[name], value)
+print("transformer.cli.train" in sys.modules)
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True
+    )
+    assert found.stdout == "True\n", found.stderr
+
+
+def test_a_notebook_without_ipywidgets_shows_no_warning_of_tqdm():
+    hide = "import sys; sys.modules |= {'ipykernel.zmqshell': sys, 'ipywidgets': None}; "
+    show = "; import warnings; print('IProgress' in str(warnings.filters))"
+    for imports in ("import transformer, tqdm.auto", "from transformer import Trainer, Translator"):
+        command = [sys.executable, "-c", f"import IPython; {hide}{imports}{show}"]
+        found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert (found.stdout, found.stderr) == ("False\n", "")
+
+
 def test_every_name_of_the_package_has_the_types_that_its_home_gives_it():
     """``TYPE_CHECKING`` imports are what mypy sees, ``_HOMES`` what Python does."""
     tree = ast.parse(Path(transformer.__file__).read_text())

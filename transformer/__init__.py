@@ -56,8 +56,11 @@ def _missing(user: str, libraries: "list[str]") -> ModuleNotFoundError:
 
 _check_environment()
 
-# In a notebook without ipywidgets tqdm warns on import; its text bars work without.
-warnings.filterwarnings("ignore", message="IProgress not found")
+if "ipykernel.zmqshell" in sys.modules:
+    # In a notebook without ipywidgets tqdm warns on import; its text bars work without.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        import_module("tqdm.auto")
 
 _HOMES = {
     "SearchOptions": "transformer.inference.options",

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -324,6 +325,26 @@ def test_attention_is_that_of_the_model_without_dropout(translator, tokenizer):
         np.testing.assert_array_equal(one.cross[layer], expected.cross[layer][0])
         np.testing.assert_array_equal(one.encoder[layer], expected.encoder[layer][0])
         np.testing.assert_array_equal(one.decoder[layer], expected.decoder[layer][0])
+
+
+def test_eight_threads_may_share_a_model_in_training_mode(translator):
+    """Half of the calls ask for attention."""
+
+    def answer(number):
+        if number % 2:
+            return [translator(TEXTS[number % 7], max_length=20)]
+        maps = translator.attention("Where is it?" * (number // 2 + 1), "Wo?")
+        return [maps.encoder, maps.decoder, maps.cross]
+
+    expected = [answer(number) for number in range(16)]
+    translator.model.train()
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(answer, [*range(16)] * 4)]
+    assert all(module.training for module in translator.model.modules())
+    translator.model.eval()
+    for parts, wanted in zip(found, expected * 4, strict=True):
+        for part, right in zip(parts, wanted, strict=True):
+            np.testing.assert_array_equal(part, right)
 
 
 def test_attention_reads_capitals_as_the_translation_does(translator):

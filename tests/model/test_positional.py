@@ -64,6 +64,14 @@ def test_the_table_grows_when_a_longer_sequence_comes(layout):
     assert encoding.state_dict() == {} and not list(encoding.parameters())
 
 
+def test_the_table_may_be_replaced_by_another_thread():
+    class Shared(SinusoidalPositionalEncoding):
+        def __setattr__(self, name, value):  # another thread always comes right after
+            super().__setattr__(name, value[:5] if name == "table" else value)
+
+    assert Shared(4, length=2).rows(0, 9).shape == (9, 4)
+
+
 def test_half_precision_and_back_leaves_exact_positions():
     encoding = SinusoidalPositionalEncoding(6, length=4)
     assert encoding.half().table.dtype == torch.float16

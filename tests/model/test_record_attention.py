@@ -1,9 +1,13 @@
 """Recording attention weights: which, of what shape, and without a trace afterwards."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, nullcontext
+from threading import Barrier
+
 import pytest
 import torch
 
-from tests.model.small import make_batch, make_model
+from tests.model.small import make_batch, make_ids, make_model
 from transformer import fast
 from transformer.model.attention import MultiHeadAttention, RecordedAttention, record_attention
 from transformer.model.masks import causal_mask
@@ -83,6 +87,64 @@ def test_nothing_is_recorded_after_the_block(fails):
     assert not weights
 
 
+def test_blocks_may_overlap_and_end_in_any_order():
+    model, other, batch = make_model(), make_model(), make_batch()
+    alone = model.attention_weights(*batch)
+    opened, around = ExitStack(), ExitStack()
+    first = opened.enter_context(record_attention(model))
+    second = around.enter_context(record_attention(model))
+    third = around.enter_context(record_attention(other))
+    model(*batch)
+    assert not third
+    torch.testing.assert_close([dict(first), dict(second)], [dict(alone)] * 2)
+    first.clear()
+    opened.close()  # before the blocks in it
+    model(*batch[::-1])
+    other(*batch)
+    assert not first and second.encoder[0].size(2) == batch[1].size(1)
+    assert third.keys() == NAMES.keys()
+    around.close()
+    second.clear(), third.clear()
+    model(*batch), other(*batch)
+    assert not (first or second or third)
+
+
+def test_threads_record_each_its_own_run_of_a_model():
+    """At the same time, half of them only run the model."""
+    model, size = make_model().eval(), 6
+    batches = [
+        (make_ids(6, 2, seed=n), make_ids(3, 7, seed=size + n, bos=True)) for n in range(size)
+    ]
+    expected = [(model(*batch), model.attention_weights(*batch)) for batch in batches]
+    together = Barrier(size, timeout=60)
+
+    def run(number):
+        with ExitStack() as stack:
+            recording = record_attention(model) if number % 2 else nullcontext({})
+            weights = stack.enter_context(recording)
+            together.wait()  # all blocks are open
+            logits = model(*batches[number])
+            together.wait()  # and none has ended
+        return logits, weights
+
+    with ThreadPoolExecutor(size) as pool, record_attention(model) as outside:
+        found = list(pool.map(run, range(size)))
+    assert not outside
+    for number, (logits, weights) in enumerate(found):
+        torch.testing.assert_close(logits, expected[number][0])
+        wanted = expected[number][1] if number % 2 else {}
+        torch.testing.assert_close(dict(weights), dict(wanted))
+
+
+def test_a_checkpoint_records_in_whatever_thread_the_backward_pass_runs():
+    """On a GPU it is one of PyTorch's own."""
+    model, batch = build(training=True, checkpointing=True), make_batch()
+    with ThreadPoolExecutor(1) as pool, record_attention(model) as weights:
+        loss = model(*batch).sin().sum()
+        pool.submit(loss.backward).result()
+    assert weights.keys() == NAMES.keys() and model.embedding.weight.grad.any()
+
+
 def test_the_name_around_a_model_is_not_that_of_its_decoder():
     whole = torch.nn.ModuleDict(dict(encoder_decoder=make_model()))
     with record_attention(whole) as weights:
@@ -95,3 +157,17 @@ def test_one_attention_alone_has_an_empty_name():
     with record_attention(attention) as weights:
         attention(torch.randn(1, 3, 8), torch.randn(1, 5, 8))
     assert {name: each.shape for name, each in weights.items()} == {"": (1, 2, 3, 5)}
+
+
+@pytest.mark.usefixtures("unchecked")  # whose own code would be compiled, too
+def test_a_compiled_model_is_one_graph_and_can_be_recorded():
+    attention, x = MultiHeadAttention(8, 2).eval(), torch.randn(2, 3, 8)
+    graph = torch.compile(attention, backend="eager", fullgraph=True)
+    compiled = torch.compile(attention, backend="eager")
+    torch.testing.assert_close(graph(x), compiled(x))
+    with record_attention(attention) as weights:
+        compiled(x)
+    assert weights[""].shape == (2, 2, 3, 3)
+    weights.clear()
+    torch.testing.assert_close(graph(x), compiled(x))
+    assert not weights

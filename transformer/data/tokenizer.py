@@ -13,19 +13,16 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from operator import index
 from pathlib import Path
 from typing import Any, Protocol, Unpack, runtime_checkable
 
-# If unset, the library prints a warning when a process that has encoded text forks.
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
-import tokenizers  # noqa: E402  (reads the variable above)
-from tokenizers import decoders, models, pre_tokenizers, processors, trainers  # noqa: E402
-
-from transformer.model.files import require_unchanged, write_atomically, write_json  # noqa: E402
-from transformer.model.pretrained import (  # noqa: E402
+from transformer.model.files import require_unchanged, write_atomically, write_json
+from transformer.model.pretrained import (
     TOKENIZER_FILES,
     HubOptions,
     locate,
@@ -37,6 +34,11 @@ PAD, BOS, EOS = SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
 #: Attributes with their ids, of tokenizers and configurations.
 SPECIAL_IDS = ("pad_id", "bos_id", "eos_id")
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
+
+# The library's threads do not survive a fork, and a worker that calls on them may wait for ever.
+# Workers, and batches too small to gain from threads, go one text at a time.
+_PROCESS = os.getpid()
+_FEW = 100
 
 # The library writes every byte as one printable character.
 _ALPHABET = pre_tokenizers.ByteLevel.alphabet()
@@ -214,7 +216,10 @@ class Tokenizer:
     __call__ = encode
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
-        """Return the token ids of each text as :meth:`encode` does, using all threads."""
+        """Return the token ids of each text as :meth:`encode` does, using all threads.
+
+        A forked process, such as a worker of a ``DataLoader``, uses one.
+        """
         if isinstance(texts, str):
             raise TypeError("texts must be an iterable of sentences, got one string")
         texts = list(texts)
@@ -224,6 +229,9 @@ class Tokenizer:
         except UnicodeEncodeError as error:
             found = error.object[error.start]
             raise ValueError(f"texts must be valid Unicode, got {found!r}") from None
+        if _one_by_one(texts):
+            encode = partial(self._backend.encode, add_special_tokens=False)
+            return [encode(text).ids for text in texts]
         encodings = self._backend.encode_batch_fast(texts, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
@@ -238,6 +246,8 @@ class Tokenizer:
         """Return the text of each row of token ids; see :meth:`decode`."""
         size = self.vocab_size
         rows = [[i for i in map(index, ids) if 0 <= i < size] for ids in batch]
+        if _one_by_one(rows):
+            return [self._backend.decode(row, skip_special_tokens=True) for row in rows]
         return self._backend.decode_batch(rows, skip_special_tokens=True)
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
@@ -261,6 +271,10 @@ class Tokenizer:
             return piece.decode("utf-8").replace(" ", "▁")
         except UnicodeDecodeError:
             return "".join(f"<0x{byte:02X}>" for byte in piece)
+
+
+def _one_by_one(batch: Sequence[Any]) -> bool:
+    return len(batch) < _FEW or os.getpid() != _PROCESS
 
 
 def _untrained() -> tokenizers.Tokenizer:

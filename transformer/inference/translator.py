@@ -26,7 +26,7 @@ from transformer.fast import disable, enable, is_enabled
 from transformer.fast.device import set_up
 from transformer.inference.batches import pad, search_all
 from transformer.inference.decoding import beam_search
-from transformer.inference.device import choose_device
+from transformer.inference.device import choose_device, use_one_thread_after_fork
 from transformer.inference.model_card import model_card, source_language, with_address
 from transformer.inference.options import SearchKeywords, SearchOptions
 from transformer.inference.results import AttentionWeights, Translation, joined
@@ -58,8 +58,8 @@ class Translator:
 
     Args:
         model: a trained model (``attention`` needs a Transformer). It is not copied; its dropout is
-            off during a translation. To use a model in training mode from several threads, call
-            ``model.eval()`` first.
+            off during a translation. Several threads may translate at once; none may train it
+            meanwhile.
         tokenizer: the tokenizer that the model was trained with.
         device: where to move the model; None to leave it where it is.
         target_tokenizer: that of the target language; None if both languages share ``tokenizer``.
@@ -132,6 +132,7 @@ class Translator:
             TypeError: if an option is unknown.
         """
         require_known(options, "device", "fast")
+        use_one_thread_after_fork()
         location = locate(name_or_path, **options)
         source, target = load_tokenizers(location.folder)
         try:
@@ -372,6 +373,7 @@ class Translator:
 
         Paper: section 6.1
         """
+        use_one_thread_after_fork()
         chosen = SearchOptions.of(options, **search)
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
@@ -453,6 +455,7 @@ class Translator:
 
         Paper: section 3.2.3, Figures 3 to 5
         """
+        use_one_thread_after_fork()
         if not isinstance(self.model, Transformer):
             raise TypeError(f"model must be a Transformer, got {type(self.model).__name__}")
         ((sentence, _),) = self._prepare(source_text, "source_text", self._splitter(False), True)

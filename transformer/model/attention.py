@@ -6,8 +6,9 @@ Paper: section 3.2
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import torch
 import torch.nn.functional as F
@@ -230,8 +231,6 @@ class MultiHeadAttention(nn.Module):
         self.key_projection = nn.Linear(d_model, self.num_kv_heads * self.d_k, bias)
         self.value_projection = nn.Linear(d_model, self.num_kv_heads * self.d_v, bias)
         self.output_projection = nn.Linear(num_heads * self.d_v, d_model, bias)
-        #: Called with the weights of each call, see :func:`record_attention`.
-        self.on_weights: Callable[[Tensor], None] | None = None
 
     def forward(
         self,
@@ -311,12 +310,13 @@ class MultiHeadAttention(nn.Module):
         if self.num_kv_heads < self.num_heads:  # neighbouring query heads form a group
             group = self.num_heads // self.num_kv_heads
             key, value = (each.repeat_interleave(group, dim=-3) for each in (key, value))
-        if is_causal and (mask is not None or self.on_weights is not None):
+        recorders = recorders_of(self)
+        if is_causal and (mask is not None or recorders):
             # The kernel takes only one of them.
             causal = query.new_ones(query.size(-2), key.size(-2), dtype=torch.bool).tril()
             mask, is_causal = causal if mask is None else mask & causal, False
         dropout = self.dropout if self.training else 0.0
-        if self.on_weights is None:
+        if not recorders:
             heads = F.scaled_dot_product_attention(
                 query, key, value, mask, dropout, is_causal, scale=self.scale
             )
@@ -324,7 +324,8 @@ class MultiHeadAttention(nn.Module):
             heads, weights = scaled_dot_product_attention(
                 query, key, value, mask, dropout, self.scale, need_weights=True
             )
-            self.on_weights(weights)
+            for record in recorders:
+                record(weights)
         return heads.transpose(-3, -2).flatten(-2)
 
     @staticmethod
@@ -364,6 +365,27 @@ class RecordedAttention(dict[str, Tensor]):
         return [self[name] for name in self if name.endswith("cross_attention")]
 
 
+Recorder = Callable[[Tensor], None]
+
+# The recorders of the open ``record_attention`` blocks around the running code, innermost last.
+# Not an attribute of the modules: other threads may be running the same model.
+_RECORDERS: ContextVar[tuple[dict[nn.Module, Recorder], ...]] = ContextVar("recorders", default=())
+# One item per open block in any thread. torch.compile cannot trace a ContextVar, but it traces the
+# test whether a list is empty and compiles again when the answer changes.
+_OPEN: list[None] = []
+
+
+def recorders_of(attention: nn.Module) -> list[Recorder]:
+    """Return what is to be called with the weights of an attention: nothing, if nobody records.
+
+    Args:
+        attention: the layer that is running.
+    """
+    if not _OPEN:
+        return []
+    return [each[attention] for each in _RECORDERS.get() if attention in each]
+
+
 @contextmanager
 def record_attention(model: nn.Module) -> Iterator[RecordedAttention]:
     """Record the attention weights of every layer while the ``with`` block runs.
@@ -372,18 +394,48 @@ def record_attention(model: nn.Module) -> Iterator[RecordedAttention]:
     gradients flow through them. With ``checkpoint_activations`` the backward pass runs each layer
     again, so call ``backward`` inside the block too.
 
+    Other threads may use the model meanwhile, and record it themselves: a block sees what its own
+    thread runs. Blocks may be nested and may end in any order; each records all that runs in it.
+
     Args:
         model: a model, or a single :class:`MultiHeadAttention`, whose name is then "".
 
     Paper: section 3.2.3, Figures 3 to 5
     """
     recorded = RecordedAttention()
-    attentions = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
-    before = {name: attention.on_weights for name, attention in attentions.items()}
-    for name, attention in attentions.items():
-        attention.on_weights = partial(recorded.__setitem__, name)
+    recorders: dict[nn.Module, Recorder] = {
+        module: partial(recorded.__setitem__, name)
+        for name, module in model.named_modules()
+        if isinstance(module, MultiHeadAttention)
+    }
+    _OPEN.append(None)
+    _RECORDERS.set((*_RECORDERS.get(), recorders))
     try:
         yield recorded
     finally:
-        for name, attention in attentions.items():
-            attention.on_weights = before[name]
+        # Not by a token, which would also close a block that was opened later and is still open.
+        _RECORDERS.set(tuple(each for each in _RECORDERS.get() if each is not recorders))
+        recorders.clear()  # the block may end in another context than it began in
+        _OPEN.pop()
+
+
+def with_recorders(layer: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return a layer that tells the recorders of now, whichever thread runs it.
+
+    A checkpoint runs a layer again in the backward pass, which has threads of its own on a GPU.
+
+    Args:
+        layer: a layer, or another function that runs attention.
+    """
+    if not _OPEN:
+        return layer
+    recorders = _RECORDERS.get()
+
+    def run(*inputs: Any) -> Tensor:
+        token = _RECORDERS.set(recorders)
+        try:
+            return layer(*inputs)
+        finally:
+            _RECORDERS.reset(token)
+
+    return run

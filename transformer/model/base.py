@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from threading import Lock
 from typing import Any
 
 import torch.nn.functional as F
@@ -221,17 +222,29 @@ def load_model(location: Location) -> TranslationModel:
     return _CLASSES[name].load(location)
 
 
+# How many open evaluation_mode blocks, of all threads, hold a module that was in training mode.
+_HELD: dict[nn.Module, int] = {}
+_HELD_LOCK = Lock()
+
+
 @contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
     """Switch dropout off, and restore each module's mode afterwards.
 
-    To use a model in training mode from several threads, call ``model.eval()`` first.
+    Several threads may do so with one model: the last block to end restores it. None of them may
+    train the model meanwhile.
     """
-    training = [module for module in model.modules() if module.training]
-    if training:
-        model.eval()
+    with _HELD_LOCK:
+        held = [module for module in model.modules() if module.training or module in _HELD]
+        _HELD.update((module, _HELD.get(module, 0) + 1) for module in held)
+        if held:
+            model.eval()
     try:
         yield
     finally:
-        for module in training:
-            module.training = True
+        with _HELD_LOCK:
+            for module in held:
+                _HELD[module] -= 1
+                if not _HELD[module]:
+                    del _HELD[module]
+                    module.training = True

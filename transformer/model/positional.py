@@ -97,11 +97,12 @@ class SinusoidalPositionalEncoding(nn.Module):
 
         Paper: section 3.5
         """
-        if end > len(self.table):
+        table = self.table  # another thread may replace it by one that is shorter
+        if end > len(table):
             with torch.inference_mode(False):  # training may need the table after a search
-                longer = sinusoidal_table(2 * end, self.table.size(1), self.layout)
-                self.table = longer.to(self.table)
-        return self.table[start:end]
+                longer = sinusoidal_table(2 * end, table.size(1), self.layout)
+                self.table = table = longer.to(table)
+        return table[start:end]
 
 
 class LearnedPositionalEmbedding(nn.Module):

@@ -12,7 +12,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from transformer.model.attention import MultiHeadAttention, RecordedAttention, record_attention
+from transformer.model.attention import (
+    MultiHeadAttention,
+    RecordedAttention,
+    record_attention,
+    with_recorders,
+)
 from transformer.model.base import TranslationModel
 from transformer.model.cache import DecodingState, LayerCache, own_entries
 from transformer.model.config import TransformerConfig
@@ -306,7 +311,7 @@ class Transformer(TranslationModel):
 
     def _run(self, layer: Callable[..., Tensor], *inputs: Any) -> Tensor:
         if self.checkpoint_activations and self.training:
-            return checkpoint(layer, *inputs, use_reentrant=False)
+            return checkpoint(with_recorders(layer), *inputs, use_reentrant=False)
         return layer(*inputs)
 
     def _positions(

@@ -31,7 +31,7 @@ def test_models_trained_together_are_those_trained_alone():
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
     first, second = (model.key.weight for model in together[:2])
     assert not torch.allclose(first, second, atol=0.1)
-    assert not any(model.training or model.attention.on_weights for model in together)
+    assert not any(model.training for model in together)
 
 
 def test_weights_on_slots_are_shares():

@@ -17,7 +17,11 @@ from torch import Tensor
 
 from transformer.data.batching import Batch
 from transformer.inference.significance import bootstrap
-from transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
+from transformer.model.attention import (
+    MultiHeadAttention,
+    recorders_of,
+    scaled_dot_product_attention,
+)
 from transformer.model.base import evaluation_mode
 from transformer.model.config import TransformerConfig
 from transformer.model.masks import causal_mask
@@ -132,8 +136,8 @@ def _attend(
     weights = weights.clone()
     for index, change in changes.items():
         weights[:, index] = change(weights[:, index], visible[:, index])
-    if attention.on_weights is not None:
-        attention.on_weights(weights)
+    for record in recorders_of(attention):
+        record(weights)
     return (weights @ value).transpose(1, 2).flatten(2)
 
 

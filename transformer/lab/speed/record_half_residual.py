@@ -7,9 +7,6 @@ once with the sums between the layers in float32, once in bfloat16.
 """
 
 import os
-
-os.environ["ACCELERATE_USE_CPU"] = "true"  # before accelerate looks for a GPU
-
 import statistics
 from itertools import islice
 from tempfile import TemporaryDirectory
@@ -42,6 +39,7 @@ def main() -> None:
     options.add_argument("--steps", type=int, default=300)
     options.add_argument("--seeds", type=int, default=3)
     chosen = options.parse_args()
+    os.environ["ACCELERATE_USE_CPU"] = "true"  # accelerate looks for a GPU when a run begins
     torch.set_num_threads(1)
     translator, corpus, _ = shipped()
     pairs = encode_pairs(translator.tokenizer, corpus.train)

@@ -8,8 +8,6 @@ The steps are on Tatoeba pairs of similar length, in float32.
 import os
 from dataclasses import asdict
 
-os.environ["ACCELERATE_USE_CPU"] = "true"  # before accelerate looks for a GPU
-
 import torch
 
 from transformer.data.batching import TokenBatches, encode_pairs
@@ -33,6 +31,7 @@ def main() -> None:
     options = parser(__doc__, STEP_TIME)
     options.add_argument("--steps", type=int, default=4, help="of each size")
     chosen = options.parse_args()
+    os.environ["ACCELERATE_USE_CPU"] = "true"  # accelerate looks for a GPU when a run begins
     translator, corpus, _ = shipped()
     pairs, sizes = encode_pairs(translator.tokenizer, corpus.train), {}
     for name, (size, tokens, threads) in COLUMNS.items():

@@ -77,8 +77,6 @@ class _Together(nn.Module):
         self.names = [name for name, _ in models[0].named_parameters()]
         stacked, self.rest = stack_module_state(list(models))
         self.stacked = nn.ParameterList([stacked[name].detach() for name in self.names])
-        # The weights are not needed, but PyTorch cannot batch its fused kernel over models.
-        models[0].attention.on_weights = lambda weights: None
         self.shape = [models[0]]  # in a list, so that its parameters are not trained
 
     def forward(self, asked: Tensor, table: Tensor) -> Tensor:
@@ -86,7 +84,9 @@ class _Together(nn.Module):
             return functional_call(self.shape[0], (parameters, rest), batch)
 
         parameters = dict(zip(self.names, self.stacked, strict=True))
-        return vmap(one)(parameters, self.rest, asked, table)
+        # The weights are not needed, but PyTorch cannot batch its fused kernel over models.
+        with record_attention(self.shape[0]):
+            return vmap(one)(parameters, self.rest, asked, table)
 
 
 def learn(setting: Setting, seeds: Sequence[int] = SEEDS) -> list[LookupModel]:
@@ -105,7 +105,6 @@ def learn(setting: Setting, seeds: Sequence[int] = SEEDS) -> list[LookupModel]:
         return mean * len(seeds)  # so each model gets the gradient of its own mean
 
     optimise(together, loss, setting.steps, lambda t: setting.rate * (1 - (t - 1) / setting.steps))
-    models[0].attention.on_weights = None
     for number, model in enumerate(models):
         learned = zip(together.names, together.stacked, strict=True)
         model.load_state_dict({k: v.detach()[number] for k, v in learned}, strict=False)
