@@ -207,6 +207,6 @@ def test_a_run_goes_on_where_half_precision_needs_a_scaled_loss(tmp_path):
     """It began in bfloat16; the next card has float16 only, whose scaler finds no state."""
     fit_until_signal(trainer_in(tmp_path), 6, signal.SIGTERM)
     going_on = trainer_in(tmp_path)
-    going_on.accelerator.scaler = torch.amp.GradScaler("cpu")
+    going_on.scaler = torch.amp.GradScaler("cpu")
     going_on.resume()
     assert going_on.step == 6
