@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from transformer.data.batching import encode_pairs
@@ -280,12 +279,12 @@ class TranslationRun:
         longest = self.model.longest
         if longest is None:
             return split
-        pairs = encode_pairs(self.tokenizer, split)
-        fits = np.maximum(pairs.source.lengths(), pairs.target.lengths()) <= longest
-        if fits.all():
+        sides = (self.tokenizer.encode_batch(side) for side in (split.source, split.target))
+        fits = [max(map(len, pair)) < longest for pair in zip(*sides, strict=True)]  # with <eos>
+        if all(fits):
             return split
-        notice = f"{name}: left out {len(fits) - fits.sum()} of {len(fits)} pairs"
-        if not fits.any():
+        notice = f"{name}: left out {fits.count(False)} of {len(fits)} pairs"
+        if not any(fits):
             raise ValueError(f"{notice}, all with more than {longest} tokens (max_length)")
         warnings.warn(f"{notice} with more than {longest} tokens (max_length)", stacklevel=3)
         kept = [pair for pair, fit in zip(split, fits, strict=True) if fit]

@@ -71,7 +71,7 @@ class Trainer:
     Args:
         model: the model; it moves to the device of the process.
         batches: the training pairs. EncodedPairs are batched as ``config`` says; TokenBatches must
-            have been.
+            have been. A warning says how many are too long.
         config: the recipe.
         folder: the run folder, where everything is written.
         optimizer: None for Adam with the settings of ``config``; a PyTorch optimizer over the
@@ -133,6 +133,8 @@ class Trainer:
         checks.require_tokenizer(tokenizer, model)
         checks.require_score(score)
         require_trackers(trackers)
+        checks.warn_of_dropped("training", self.batches)
+        checks.warn_of_dropped("validation", self.validation)
 
         self.folder = Path(folder)
         self.state_file = self.folder / STATE
