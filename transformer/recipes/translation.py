@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 
@@ -40,6 +41,9 @@ from transformer.training.config import TrainingConfig
 from transformer.training.curve import read_curve, require_trackers
 from transformer.training.run_folder import DAMAGED_STATE, FORMER_STATE, LOCK, keep_weights
 from transformer.training.trainer import Trainer
+
+# The latest run of this process in each folder.
+_RUNS: WeakValueDictionary[Path, "TranslationRun"] = WeakValueDictionary()
 
 # Without one of these, a run is not finished.
 _RESULTS = ("translations.json.gz", "model/config.json", "model/model.safetensors")
@@ -130,6 +134,10 @@ class TranslationRun:
             progress=progress,
         )
         self.batches = self.trainer.batches
+        # A cell that makes a run may be executed again before the run is trained.
+        if (former := _RUNS.get(self.folder.resolve())) is not None:
+            former.trainer.release()
+        _RUNS[self.folder.resolve()] = self
         self.trainer.resume()
         if not self.trainer.accelerator.is_main_process:
             return

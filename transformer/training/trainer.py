@@ -159,7 +159,7 @@ class Trainer:
         self.learning_rate = 0.0  # of the latest step
         self.saved_at, self.state_seconds = 0, 0.0  # when weights and state were last saved
         self.stopped_by: int | None = None  # the signal that ended training early, if one did
-        self.resumed = self.stop_requested = self.stopping = False
+        self.resumed = self.fitting = self.stop_requested = self.stopping = False
         self.interruption = Interruption()
         self.claim: FileLock | None = None
         self.writer = Writer()
@@ -336,11 +336,12 @@ class Trainer:
         """Claim the folder and load the state of the run that it holds, if it holds one.
 
         :meth:`fit` calls it; call it yourself to know ``step`` beforehand. Further calls before
-        ``fit`` do nothing.
+        ``fit`` do nothing. The claim lasts until ``fit`` ends or :meth:`release` is called.
 
         Raises:
             ValueError: if the folder holds a run of another configuration or only damaged states.
-            OSError: if the folder cannot be read or written, or another process is training in it.
+            OSError: if the folder cannot be read or written, or another process or Trainer has
+                claimed it.
         """
         if self.resumed:
             return
@@ -349,11 +350,22 @@ class Trainer:
         try:
             self._load_state()
         except BaseException:
-            self.claim = None
+            self.release()
             raise
         # Code between here and the first step may draw random numbers.
         self.random = state.get_random_state(self.accelerator.device)
         self.resumed = True
+
+    def release(self) -> None:
+        """Give up the folder that :meth:`resume` has claimed; during :meth:`fit` it stays claimed.
+
+        ``fit`` claims it again, and loads the state that is there by then.
+        """
+        if self.fitting:
+            return
+        if self.claim is not None:
+            self.claim.release()
+        self.claim, self.resumed = None, False
 
     def _load_state(self) -> None:
         found = run_folder.load_newest_state(self.folder)
@@ -389,13 +401,14 @@ class Trainer:
     def _session(self) -> Iterator[None]:
         """Claim the folder, resume, and report, for the duration of one :meth:`fit`."""
         self.resume()
+        self.fitting = True
         self.stop_requested, self.stopped_by = False, None
         self.state_seconds = self.seconds
-        checks.require_device(self.model, self.accelerator.device)
-        require_loadable(host_copy(self._own_state()), "state")
-        self.loss.train()
-        self.loss.zero_grad()  # of the user, or of a step that an error ended
         try:
+            checks.require_device(self.model, self.accelerator.device)
+            require_loadable(host_copy(self._own_state()), "state")
+            self.loss.train()
+            self.loss.zero_grad()  # of the user, or of a step that an error ended
             with (
                 self.report,
                 Interruption() as self.interruption,
@@ -413,7 +426,8 @@ class Trainer:
                 self.callbacks.call("on_end", self)
         finally:
             # Another process may train in the folder before the next call of fit().
-            self.claim, self.resumed = None, False
+            self.fitting = False
+            self.release()
 
     def _claim_folder(self) -> FileLock | None:
         return run_folder.claim_folder(self.folder) if self.accelerator.is_main_process else None
