@@ -13,7 +13,7 @@ from transformer.data.batching import (
     encode_pairs,
     padding_waste,
 )
-from transformer.data.parallel import Split
+from transformer.data.parallel import Split, StreamedSplit
 from transformer.data.tokenizer import Tokenizer
 
 
@@ -154,3 +154,37 @@ def test_two_tokenizers_must_agree_on_the_special_ids():
     target.eos_id = 5
     with pytest.raises(ValueError, match="tokenizer has eos_id 2, target_tokenizer 5"):
         encode_pairs(source, Split(["a"], ["b"]), target)
+
+
+# ---------------------------------------------------------------------- what is no pair of texts
+
+
+@pytest.fixture
+def tokenizer(unchecked):
+    return Tokenizer.train(["a"], 259)
+
+
+@pytest.mark.parametrize("kind", [Split, StreamedSplit, list])
+def test_blank_sides_are_left_out_with_a_warning_as_from_files(tokenizer, kind):
+    pairs = [("a", "b"), ("", "c"), ("d", " \t"), ("e f", "g")]
+    given = dict(
+        Split=lambda: Split(*map(list, zip(*pairs, strict=True))),
+        StreamedSplit=lambda: StreamedSplit(lambda: pairs, "mine"),
+        list=lambda: pairs,
+    )[kind.__name__]()
+    with pytest.warns(UserWarning, match="split: left out 2 with a blank side, of 4 pairs"):
+        encoded = encode_pairs(tokenizer, given)
+    clean = Split(["a", "e f"], ["b", "g"])
+    assert encoded.checksum == encode_pairs(tokenizer, clean).checksum and len(encoded) == 2
+
+
+@pytest.mark.parametrize("make, says", [
+    (lambda: Split(["a", "b"], ["c", None]), r"target\[1\] must be a string, got None"),
+    (lambda: Split([float("nan")], ["c"]), r"source\[0\] must be a string, got nan"),
+    (lambda: [("a", "b"), (None, "d")], r"split\[1\] must be a pair .*, got \(None, 'd'\)"),
+    (lambda: [{"en": "a", "de": "b"}], r"split\[0\] must be a pair of strings, got {'en'"),
+    (lambda: ["ab"], r"split\[0\] must be a pair of strings, got 'ab'"),
+])  # fmt: skip
+def test_what_is_not_text_is_named_with_its_row(tokenizer, make, says):
+    with pytest.raises(TypeError, match=says):
+        encode_pairs(tokenizer, make())

@@ -16,11 +16,11 @@ def calls(request, monkeypatch):
     """Choose the library on any machine; the list collects the shapes of what oneDNN multiplies."""
     if request.param == "oneDNN" and not HAS_ONEDNN:
         pytest.skip("this PyTorch has no oneDNN")
-    made, multiply = [], module._multiply
+    made, multiply = [], module.one_dnn_product
     monkeypatch.setattr(module, "_HAS_IDLE_UNITS", request.param == "oneDNN")
     monkeypatch.setattr(module, "_FEWEST_MULTIPLICATIONS", 40 * 24 * 32)
     monkeypatch.setattr(
-        module, "_multiply", lambda *inputs: made.append(inputs[0].shape) or multiply(*inputs)
+        module, "one_dnn_product", lambda *inputs: made.append(inputs[0].shape) or multiply(*inputs)
     )
     return made
 

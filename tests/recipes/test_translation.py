@@ -86,6 +86,14 @@ def test_moses_text_is_trained_on_and_scored_as_it_is(tmp_path, preset, make):
     assert all("|tok:none|" in m["signature"] for m in metrics if m["name"] == "BLEU")
 
 
+def test_a_cell_that_makes_a_run_may_be_executed_again(tmp_path, preset, corpus):
+    changed = preset.with_changes(max_steps=1)
+    run = TranslationRun(changed, tmp_path / "run", corpus=corpus)
+    run, former = TranslationRun(changed, tmp_path / "run", corpus=corpus), run
+    assert run.train() and former.trainer.step == 0
+    assert former.train() and former.trainer.step == 1
+
+
 BASELINES = {
     "recurrent": RecurrentConfig(300, d_model=16, dropout=0.1),
     "convolutional": ConvolutionalConfig(300, d_model=16, num_layers=2, max_length=64),

@@ -16,3 +16,11 @@ def a_process_of_its_own():
     AcceleratorState._reset_state(reset_partial_state=True)
     yield
     AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.fixture(autouse=True)
+def half_precision_on_any_processor(monkeypatch):
+    """Train in bfloat16 where it is asked for, even if it is slow."""
+    from transformer.training import config
+
+    monkeypatch.setattr(config, "multiplies_bfloat16", lambda: True)

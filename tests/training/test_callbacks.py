@@ -230,6 +230,66 @@ def test_the_best_value_of_another_metric_is_not_taken_over(tmp_path):
     assert run_with(tmp_path, scores, EarlyStopping("bleu", 2, mode="min"))[0].step == 12
 
 
+class Counter(Callback):
+    """Count the steps of one name."""
+
+    def __init__(self, name, unlike_others=True):
+        self.state, self.unlike_others = dict(name=name, steps=0), unlike_others
+        self.name = name
+
+    def on_step(self, trainer):
+        self.state["steps"] += 1
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state = state
+
+    def owns(self, state):
+        return not self.unlike_others or state["name"] == self.name
+
+
+def train_with(folder, *callbacks, max_steps):
+    score = iter(range(99)).__next__
+    own = dict(callbacks=callbacks)
+    trainer = make_trainer(
+        folder, validation=VALIDATION, score=lambda _: dict(bleu=-score()), own=own,
+        max_steps=max_steps, validate_every=2,
+    )  # fmt: skip
+    assert trainer.fit()
+
+
+def test_states_find_their_callbacks_in_another_order(tmp_path, recwarn):
+    def watched():
+        return [EarlyStopping(patience=9), Counter("a"), EarlyStopping("bleu", 9), Counter("b")]
+
+    train_with(tmp_path, *watched(), max_steps=4)
+    saved = load_state(tmp_path / "state.pt")["callbacks"]
+    perplexity, a, bleu, b = again = watched()
+    train_with(tmp_path, Callback(), Callback(), *again[::-1], max_steps=6)
+    assert saved["EarlyStopping 2"]["best"] == bleu.best == 0 and bleu.waited == 2
+    assert saved["EarlyStopping 1"]["best"] >= perplexity.best > 1
+    assert [(each.name, each.state["name"], each.state["steps"]) for each in (a, b)] == [
+        ("a", "a", 6), ("b", "b", 6),
+    ]  # fmt: skip
+    assert not [each for each in recwarn if "callbacks" in str(each.message)]
+
+
+def test_states_that_could_be_of_no_callback_or_of_several_are_named_in_one_line(tmp_path):
+    pair = [Counter(name, unlike_others=False) for name in "ab"]
+    train_with(tmp_path, *pair, EarlyStopping("bleu"), max_steps=2)
+    again = [Counter(name, unlike_others=False) for name in "ab"]
+    with pytest.warns(UserWarning) as caught:
+        train_with(tmp_path, *again, max_steps=4)
+    assert [str(each.message) for each in caught if "callbacks" in str(each.message)] == [
+        "callbacks: 2 saved states of class Counter fit 2 callbacks here and are assigned in "
+        "order; override owns() to tell them apart",
+        "callbacks: 1 saved states of class EarlyStopping fit 0 callbacks here and are left out",
+    ]
+    assert [each.state["steps"] for each in again] == [4, 4]
+
+
 def test_a_metric_that_is_not_measured_is_refused(tmp_path):
     for metric, needed in dict(perplexity="validation", bleu="score").items():
         own = dict(callbacks=[EarlyStopping(metric)])

@@ -132,6 +132,21 @@ def test_pairs_are_batched_by_the_recipe_and_validation_keeps_all(tmp_path):
     assert trainer.validation.num_dropped == 0 and trainer.validation.batch_tokens == 8
 
 
+def test_pairs_that_are_too_long_are_counted_in_one_warning(tmp_path):
+    config = replace(CONFIG, max_length=None, batch_tokens=6)
+    for given in (make_pairs(), TokenBatches(make_pairs(), 6)):
+        with pytest.warns(UserWarning) as caught:
+            Trainer(make_model(), given, config, tmp_path, validation=given)
+        dropped = TokenBatches(make_pairs(), 6).num_dropped
+        told = f"left out {dropped} of 45 pairs with more than 6 tokens (batch_tokens)"
+        expected = [f"training: {told}"]
+        if isinstance(given, TokenBatches):  # else validation keeps all
+            expected.append(f"validation: {told}")
+        assert [str(each.message) for each in caught] == expected
+    with pytest.warns(UserWarning, match=r"with more than 3 tokens \(max_length\)"):
+        Trainer(make_model(), make_pairs(), replace(CONFIG, max_length=3), tmp_path)
+
+
 def test_a_model_that_was_moved_is_noticed(tmp_path):
     trainer = make_trainer(tmp_path, max_steps=1)
     trainer.model.to("meta")

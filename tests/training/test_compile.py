@@ -99,8 +99,8 @@ def life(folder: Path, precision: str) -> dict:
 
     parts = {
         "training": lambda: take_steps(30),
-        "perplexity": lambda: perplexity(model, held_out, trainer.accelerator.autocast()),
-        "search in half precision": lambda: search(trainer.accelerator.autocast()),
+        "perplexity": lambda: perplexity(model, held_out, trainer.autocast()),
+        "search in half precision": lambda: search(trainer.autocast()),
         "search in float32": lambda: search(nullcontext()),
         "training again": lambda: take_steps(30),
     }

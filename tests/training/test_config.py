@@ -1,11 +1,19 @@
 """The recipe: the paper's by default, and nothing out of range."""
 
+import os
+import platform
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 
+from transformer.training import config
 from transformer.training.config import TrainingConfig, usable_precision
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_defaults_are_the_papers():
@@ -36,23 +44,33 @@ def test_a_value_out_of_range_is_refused_by_name(field, value):
         TrainingConfig(**{field: value})
 
 
-@pytest.mark.parametrize(
-    "precision, flags, warns",
-    [
-        ("bf16", "avx2 fma", True),
-        ("bf16", "avx512_bf16", False),
-        ("bf16", None, False),  # an unknown processor
-        ("fp32", "avx2", False),
-    ],
-)
-def test_slow_half_precision_warns(tmp_path, precision, flags, warns):
-    processor = tmp_path / "cpuinfo"
-    if flags:
-        processor.write_text(f"flags\t\t: fpu sse2 {flags}\n")
+@pytest.mark.parametrize("asked, fast, used", [
+    ("bf16", False, "fp32"), ("bf16", True, "bf16"), ("fp32", False, "fp32"),
+])  # fmt: skip
+def test_a_processor_without_bfloat16_trains_in_float32_and_a_line_says_so(
+    monkeypatch, asked, fast, used
+):
+    monkeypatch.setattr(config, "multiplies_bfloat16", lambda: fast)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        assert usable_precision(precision, torch.device("cpu"), processor) == precision
-    assert len(found) == warns
+        assert usable_precision(asked, torch.device("cpu")) == used
+    assert [str(each.message) for each in found] == [
+        "PyTorch has no fast products of bfloat16 on this processor: training runs in "
+        '"fp32" instead of "bf16"'
+    ] * (used != asked)
+
+
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or not torch.backends.mkldnn.is_available(),
+    reason="oneDNN's levels of instructions are those of x86",
+)
+def test_a_processor_is_judged_by_what_onednn_uses_and_not_by_its_flags():
+    code = "from transformer.training.config import multiplies_bfloat16 as f; print(f())"
+    environment = dict(os.environ, PYTHONPATH=str(ROOT), ONEDNN_MAX_CPU_ISA="AVX2")
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
 
 
 def test_float16_needs_a_gpu():

@@ -2,6 +2,7 @@
 
 import builtins
 import errno
+import gc
 import io
 import os
 import random
@@ -253,6 +254,43 @@ def test_a_run_that_has_ended_releases_its_folder(tmp_path, request):
     request.getfixturevalue("other_process")
     with pytest.raises(FolderInUseError):
         mine.fit()
+
+
+def test_a_second_trainer_of_this_process_is_refused_until_the_first_is_done(tmp_path):
+    first, second = trainer_in(tmp_path, max_steps=4), trainer_in(tmp_path, max_steps=4)
+    refused = pytest.raises(FolderInUseError, match="another Trainer of this process has claimed")
+    first.resume()
+    with refused:
+        second.fit()
+
+    def start_another():
+        first.release()  # does nothing now
+        with refused:
+            second.fit()
+
+    at_step(first, 2, start_another)
+    assert first.fit() and first.step == 4
+    assert second.fit() and second.step == 4  # that of the first
+    first.resume()
+    first.release()
+    assert second.fit() and first.fit()  # any number of times
+
+
+def test_a_trainer_that_is_gone_after_an_error_has_no_folder(tmp_path, request):
+    def fail():
+        raise KeyError("mine")
+
+    failing = trainer_in(tmp_path)
+    at_step(failing, 2, fail)
+    with pytest.raises(KeyError) as caught:
+        failing.fit()
+    resumed = trainer_in(tmp_path)
+    resumed.resume()  # the first still exists, and so does its traceback
+    resumed.itself = resumed
+    gc.disable()  # it would come at any moment
+    request.addfinalizer(gc.enable)
+    del resumed
+    assert trainer_in(tmp_path).fit() and caught
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows locks files in another way")

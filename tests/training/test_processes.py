@@ -98,7 +98,7 @@ def train(
         if trainer.step + 1 == stop and rank == 1:
             os.kill(os.getpid(), 15)
 
-    trainer.optimizer.optimizer.register_step_pre_hook(look)
+    trainer.optimizer.register_step_pre_hook(look)
     done = trainer.fit()
     torch.save([gradients, weights_of(trainer.model)], folder / f"process-{rank}.pt")
     return done

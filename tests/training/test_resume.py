@@ -8,6 +8,7 @@ import pytest
 import torch
 from tiny_training import assert_equal, at_step, make_model, make_pairs, make_trainer, weights_of
 
+from transformer.training import config
 from transformer.training.checkpoint import load_state, load_weights, save_state
 from transformer.training.curve import read_curve
 from transformer.training.state import get_random_state, set_random_state
@@ -203,10 +204,20 @@ def test_a_state_of_an_older_version_goes_on(tmp_path, uninterrupted):
     assert_same_run(tmp_path, going_on, uninterrupted)
 
 
+def test_a_run_in_half_precision_goes_on_where_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "multiplies_bfloat16", lambda: True)
+    fit_until_signal(trainer_in(tmp_path, precision="bf16"), 6, signal.SIGTERM)
+    monkeypatch.setattr(config, "multiplies_bfloat16", lambda: False)
+    with pytest.warns(UserWarning, match='training runs in "fp32" instead of "bf16"'):
+        going_on = trainer_in(tmp_path, precision="bf16")
+    assert going_on.fit() and going_on.precision == "fp32"
+    assert load_state(going_on.state_file)["config"]["precision"] == "bf16"
+
+
 def test_a_run_goes_on_where_half_precision_needs_a_scaled_loss(tmp_path):
     """It began in bfloat16; the next card has float16 only, whose scaler finds no state."""
     fit_until_signal(trainer_in(tmp_path), 6, signal.SIGTERM)
     going_on = trainer_in(tmp_path)
-    going_on.accelerator.scaler = torch.amp.GradScaler("cpu")
+    going_on.scaler = torch.amp.GradScaler("cpu")
     going_on.resume()
     assert going_on.step == 6

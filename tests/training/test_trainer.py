@@ -6,7 +6,6 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from accelerate.optimizer import AcceleratedOptimizer
 from tiny_training import (
     assert_close,
     assert_equal,
@@ -238,9 +237,7 @@ def test_another_trainer_does_not_change_the_clipping_of_this_one(tmp_path):
         for kind in ("plain", "half")
     )
     # What precision="fp16" makes, if there were a GPU, while "plain" is of another precision.
-    scaler = torch.amp.GradScaler("cpu")
-    half.accelerator.scaler, half.accelerator.native_amp = scaler, True
-    half.optimizer = AcceleratedOptimizer(half.optimizer.optimizer, scaler=scaler)
+    half.scaler = torch.amp.GradScaler("cpu")
     plain.fit(), half.fit()
     assert_close(weights_of(plain.model), weights_of(half.model), rtol=1e-5, atol=1e-7)
 

@@ -63,7 +63,7 @@ def make_trainer(
 
 def at_step(trainer: Trainer, step: int, action: Callable[[], None], after: bool = False) -> None:
     """Do something just before or just after a step of the optimizer, counted from 1."""
-    optimizer = trainer.optimizer.optimizer
+    optimizer = trainer.optimizer
     register = optimizer.register_step_post_hook if after else optimizer.register_step_pre_hook
     register(lambda *_: action() if trainer.step + 1 == step else None)
 

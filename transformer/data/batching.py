@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Int, Int32, Int64, UInt16
 from torch import Tensor
 
-from transformer.data.parallel import Split
+from transformer.data.parallel import kept_pairs
 from transformer.data.tokenizer import SPECIAL_IDS, TokenizerLike, require_equal
 
 # Pairs encoded at once: enough for all threads, few enough to need little memory.
@@ -113,20 +113,25 @@ def ids_checksum(
 
 
 def encode_pairs(
-    tokenizer: TokenizerLike, split: Split, target_tokenizer: TokenizerLike | None = None
+    tokenizer: TokenizerLike,
+    split: Iterable[tuple[str, str]],
+    target_tokenizer: TokenizerLike | None = None,
 ) -> EncodedPairs:
     """Encode a split; every sentence ends with ``<eos>``.
 
-    The ids are held in memory; :func:`~transformer.data.token_cache.cached_pairs` keeps them on
-    disk.
+    A pair with a blank side is left out, as it is from files, and a warning gives the number. The
+    ids are held in memory; :func:`~transformer.data.token_cache.cached_pairs` keeps them on disk.
 
     Args:
         tokenizer: of both languages.
-        split: the pairs.
+        split: the pairs: a :class:`~transformer.data.parallel.Split`, or any source and target
+            sentences in pairs.
         target_tokenizer: that of the target language; None if both share ``tokenizer``.
 
     Raises:
-        ValueError: if two tokenizers have different ids of padding, ``<bos>`` or ``<eos>``.
+        ValueError: if two tokenizers have different ids of padding, ``<bos>`` or ``<eos>``, or
+            every pair has a blank side.
+        TypeError: if a pair is not two strings, such as one with None; the message names its row.
     """
     if target_tokenizer is not None:
         require_equal(SPECIAL_IDS, tokenizer, target_tokenizer, "target_tokenizer")
@@ -144,15 +149,17 @@ Ends = tuple[Int32[np.ndarray, " tokens"], Int64[np.ndarray, " rows"]]
 
 
 def encoded_chunks(
-    tokenizer: TokenizerLike, split: Split, target_tokenizer: TokenizerLike | None = None
+    tokenizer: TokenizerLike,
+    split: Iterable[tuple[str, str]],
+    target_tokenizer: TokenizerLike | None = None,
 ) -> Iterator[tuple[Ends, Ends]]:
-    """Encode a split in chunks of pairs.
+    """Encode a split in chunks of pairs, without those that have a blank side.
 
     Yields:
         Both sides of a chunk: the ids, and the end of each sentence, counted from the first id of
         the split.
     """
-    pairs, totals = iter(split), [0, 0]
+    pairs, totals = kept_pairs(split, "split", max_words=None), [0, 0]
     while chunk := list(islice(pairs, _CHUNK)):
         sides = []
         for i, texts in enumerate(zip(*chunk, strict=True)):

@@ -21,6 +21,7 @@ class Split:
 
     Raises:
         ValueError: if there are not as many source as target sentences.
+        TypeError: if one of them is not a string, such as None; the message names its row.
     """
 
     source: list[str]
@@ -32,6 +33,11 @@ class Split:
                 f"source and target must be aligned: got {len(self.source)} source and "
                 f"{len(self.target)} target sentences"
             )
+        for name, side in (("source", self.source), ("target", self.target)):
+            if set(map(type, side)) - {str}:  # faster than asking each
+                for row, text in enumerate(side):
+                    if not isinstance(text, str):
+                        raise TypeError(f"{name}[{row}] must be a string, got {text!r:.80}")
 
     def __len__(self) -> int:
         return len(self.source)
@@ -253,11 +259,14 @@ def kept_pairs(
 
     Raises:
         ValueError: if no pair is left, or ``max_words`` is below 1.
+        TypeError: if a pair is not two strings; the message names its row, counted from 0.
     """
     if max_words is not None and max_words < 1:
         raise ValueError(f"max_words must be at least 1 or None, got {max_words}")
     blank = overlong = kept = 0
-    for pair in pairs:
+    for row, pair in enumerate(pairs):
+        if not _is_pair_of_strings(pair):
+            raise TypeError(f"{origin}[{row}] must be a pair of strings, got {pair!r:.80}")
         if not (pair[0].strip() and pair[1].strip()):
             blank += 1
         elif max_words is not None and any(_more_words_than(side, max_words) for side in pair):
@@ -276,6 +285,13 @@ def kept_pairs(
         warnings.warn(notice, stacklevel=4)
     if given is not None:
         given.add(notice)
+
+
+def _is_pair_of_strings(pair: object) -> bool:
+    # A dictionary of two sentences would yield the names of its languages.
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        return False
+    return isinstance(pair[0], str) and isinstance(pair[1], str)
 
 
 def _more_words_than(text: str, limit: int) -> bool:

@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from transformer.fast.private import may_be_transformed
+
 _STEPS = 1 << 16
 
 
@@ -35,7 +37,7 @@ class Dropout(nn.Dropout):
         dropped = round(self.p * _STEPS)
         if (
             torch.compiler.is_compiling()
-            or torch._C._are_functorch_transforms_active()
+            or may_be_transformed()
             or x.device.type != "cpu"
             or self.inplace
             or dropped == _STEPS

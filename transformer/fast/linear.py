@@ -15,6 +15,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from transformer.fast.private import (
+    has_one_dnn_product,
+    may_be_transformed,
+    may_be_watched,
+    one_dnn_product,
+)
+
 # Smaller products are bound by memory; MKL is faster there.
 _FEWEST_MULTIPLICATIONS = 1 << 20
 
@@ -36,7 +43,7 @@ def linear(
     if _HAS_IDLE_UNITS and _is_plain(x, weight):
         if torch.is_grad_enabled():
             return _OneDnnLinear.apply(x, weight, bias)
-        return _multiply(x, weight, bias)
+        return one_dnn_product(x, weight, bias)
     return F.linear(x, weight, bias)
 
 
@@ -58,7 +65,7 @@ class _OneDnnLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return _multiply(x, weight, bias)
+        return one_dnn_product(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
@@ -74,19 +81,14 @@ class _OneDnnLinear(torch.autograd.Function):
         return grad_x, grad_weight, rows.sum(0) if wanted_bias else None
 
 
-def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-
-
 def _is_plain(x: Tensor, weight: Tensor) -> bool:
     """Whether the product is large, of float32 on a CPU, and not traced by PyTorch."""
     return (
         not torch.compiler.is_compiling()  # first: no branch on a size while compiling
         and x.numel() * weight.size(0) >= _FEWEST_MULTIPLICATIONS
         and x.dim() > 1
-        and not torch._C._is_torch_function_mode_enabled()
-        and not torch._C._are_functorch_transforms_active()
-        and not torch._C._len_torch_dispatch_stack()
+        and not may_be_watched()
+        and not may_be_transformed()
         and bool(torch.backends.mkldnn.enabled)
         and not torch.is_autocast_enabled("cpu")
         and x.device.type == "cpu"
@@ -102,7 +104,7 @@ def _has_idle_units() -> bool:
         and torch.backends.cpu.get_cpu_capability() == "AVX512"
         and cpu.exists()
         and "AuthenticAMD" in cpu.read_text()[:1000]
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and has_one_dnn_product()
     )
 
 

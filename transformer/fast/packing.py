@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from transformer.fast.linear import Linear, linear
+from transformer.fast.private import may_be_replaced, may_be_transformed, may_have_hooks
 from transformer.fast.residual import HalfResidual
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import (
@@ -148,19 +149,12 @@ def _project(x: Tensor, layers: Sequence[nn.Module], packing: Packing | None) ->
 
 def _is_bare(layer: nn.Module) -> TypeGuard[Linear]:
     """Whether a layer is a Linear that nothing observes, replaces or quantizes."""
-    hooks = layer._forward_hooks, layer._forward_pre_hooks
-    backward_hooks = layer._backward_hooks, layer._backward_pre_hooks
     return (
         type(layer) is Linear
         and type(layer.weight) is nn.Parameter
-        and not _is_changed(layer)
-        and not any((*hooks, *backward_hooks, nn.modules.module._has_any_global_hook()))
+        and not may_be_replaced(layer)
+        and not may_have_hooks(layer)
     )
-
-
-def _is_changed(module: nn.Module) -> bool:
-    """Whether a module is compiled, or has a ``forward`` of its own instead of its class's."""
-    return module._compiled_call_impl is not None or "forward" in vars(module)
 
 
 class PackedTransformer(Transformer):
@@ -230,7 +224,7 @@ class PackedTransformer(Transformer):
         # read the packings.
         layers = [*self.encoder, *self.decoder]
         parts = [*layers, *(part for layer in layers for part in layer.children())]
-        usual = all(type(part) in _PACKABLE and not _is_changed(part) for part in parts)
+        usual = all(type(part) in _PACKABLE and not may_be_replaced(part) for part in parts)
         return Packing.of(ids, self.config.pad_id) if self.training and usual else Packing()
 
 
@@ -265,7 +259,7 @@ def may_look(values: Tensor) -> bool:
         values.device.type == "cpu"
         and not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()  # type: ignore[attr-defined]
-        and not torch._C._are_functorch_transforms_active()
+        and not may_be_transformed()
     )
 
 

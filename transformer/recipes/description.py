@@ -1,6 +1,5 @@
 """What ``transformer train`` says of a run before the first step."""
 
-import sys
 from typing import TYPE_CHECKING
 
 from transformer.inference.device import device_label
@@ -60,19 +59,13 @@ def _highest_learning_rate(run: "TranslationRun") -> float:
 
 
 def _describe_text(run: "TranslationRun") -> list[str]:
-    """Describe what is capped, left out and held out."""
+    """Describe what is capped and held out."""
     preset, splits, files = run.preset, run.corpus.splits, run.corpus.files
     lines = []
     if preset.train_pairs is not None and preset.train_pairs < run.corpus.sizes["train"]:
         lines.append(
             f"capped: the first {preset.train_pairs:,} of {run.corpus.sizes['train']:,} "
             f"training pairs (train_pairs)"
-        )
-    if run.batches.num_dropped:
-        limit = min(run.batches.batch_tokens, run.batches.max_length or sys.maxsize)
-        lines.append(
-            f"left out: {run.batches.num_dropped:,} training pairs with more than {limit:,} "
-            f"tokens on a side"
         )
     origins = {name: f" of {source}" for name, (source, _) in files.items()}
     if files:

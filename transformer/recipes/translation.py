@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
-import numpy as np
 import torch
 
 from transformer.data.batching import encode_pairs
@@ -41,6 +41,9 @@ from transformer.training.config import TrainingConfig
 from transformer.training.curve import read_curve, require_trackers
 from transformer.training.run_folder import DAMAGED_STATE, FORMER_STATE, LOCK, keep_weights
 from transformer.training.trainer import Trainer
+
+# The latest run of this process in each folder.
+_RUNS: WeakValueDictionary[Path, "TranslationRun"] = WeakValueDictionary()
 
 # Without one of these, a run is not finished.
 _RESULTS = ("translations.json.gz", "model/config.json", "model/model.safetensors")
@@ -131,6 +134,10 @@ class TranslationRun:
             progress=progress,
         )
         self.batches = self.trainer.batches
+        # A cell that makes a run may be executed again before the run is trained.
+        if (former := _RUNS.get(self.folder.resolve())) is not None:
+            former.trainer.release()
+        _RUNS[self.folder.resolve()] = self
         self.trainer.resume()
         if not self.trainer.accelerator.is_main_process:
             return
@@ -280,12 +287,12 @@ class TranslationRun:
         longest = self.model.longest
         if longest is None:
             return split
-        pairs = encode_pairs(self.tokenizer, split)
-        fits = np.maximum(pairs.source.lengths(), pairs.target.lengths()) <= longest
-        if fits.all():
+        sides = (self.tokenizer.encode_batch(side) for side in (split.source, split.target))
+        fits = [max(map(len, pair)) < longest for pair in zip(*sides, strict=True)]  # with <eos>
+        if all(fits):
             return split
-        notice = f"{name}: left out {len(fits) - fits.sum()} of {len(fits)} pairs"
-        if not fits.any():
+        notice = f"{name}: left out {fits.count(False)} of {len(fits)} pairs"
+        if not any(fits):
             raise ValueError(f"{notice}, all with more than {longest} tokens (max_length)")
         warnings.warn(f"{notice} with more than {longest} tokens (max_length)", stacklevel=3)
         kept = [pair for pair, fit in zip(split, fits, strict=True) if fit]

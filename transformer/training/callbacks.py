@@ -1,6 +1,8 @@
 """Callbacks: your own code at fixed moments of a training run, and early stopping."""
 
 import math
+import warnings
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -21,7 +23,8 @@ class Callback:
     ``trainer.model`` is up to date in the main process only.
 
     The main process saves what ``state_dict`` returns with the state of the run. When the run
-    resumes, every process passes it to ``load_state_dict``, before ``on_start``.
+    resumes, every process passes it to ``load_state_dict``, before ``on_start``. If a run has
+    several callbacks of one class, ``owns`` tells their states apart.
     """
 
     def on_start(self, trainer: "Trainer") -> None:
@@ -68,6 +71,10 @@ class Callback:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Load what :meth:`state_dict` returned before the run was interrupted."""
+
+    def owns(self, state: dict[str, Any]) -> bool:
+        """Say whether a state can be this callback's, and not only another's of its class."""
+        return True
 
 
 class EarlyStopping(Callback):
@@ -138,11 +145,14 @@ class EarlyStopping(Callback):
         return dict(metric=self.metric, mode=self.mode, best=self.best, waited=self.waited)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Load what :meth:`state_dict` returned, unless it is of another metric."""
+        """Load what :meth:`state_dict` returned."""
+        self.best, self.waited = state["best"], state["waited"]
+
+    def owns(self, state: dict[str, Any]) -> bool:
+        """Say whether a state is of the same metric and mode."""
         # States of earlier versions do not name their metric.
         saved = state.get("metric", self.metric), state.get("mode", self.mode)
-        if saved == (self.metric, self.mode):
-            self.best, self.waited = state["best"], state["waited"]
+        return saved == (self.metric, self.mode)
 
 
 class Callbacks:
@@ -185,6 +195,28 @@ class Callbacks:
         return {name: callback.state_dict() for name, callback in self._by_name.items()}
 
     def load_state_dict(self, states: dict[str, Any]) -> None:
-        """Load what :meth:`state_dict` returned; a new callback keeps its initial state."""
-        for name in states.keys() & self._by_name.keys():
-            self._by_name[name].load_state_dict(states[name])
+        """Load what :meth:`state_dict` returned, in whatever order the callbacks were then.
+
+        A new callback keeps its initial state. Warn of a state that could be of no callback here,
+        or of several.
+        """
+        fitting = defaultdict(list)  # the states that the same callbacks of a class could own
+        for name, saved in states.items():
+            kind = _class_in(name)
+            mine = [own for own, each in self._by_name.items() if _class_in(own) == kind]
+            owners = tuple(own for own in mine if self._by_name[own].owns(saved))
+            fitting[kind, owners].append(saved)
+        for (kind, owners), found in fitting.items():
+            for own, saved in zip(owners, found, strict=False):
+                self._by_name[own].load_state_dict(saved)
+            if any(found) and not len(owners) == len(found) == 1:  # most callbacks have no state
+                fate = "assigned in order; override owns() to tell them apart"
+                warnings.warn(
+                    f"callbacks: {len(found)} saved states of class {kind} fit {len(owners)} "
+                    f"callbacks here and are {fate if owners else 'left out'}",
+                    stacklevel=4,
+                )
+
+
+def _class_in(name: str) -> str:
+    return name.rpartition(" ")[0]

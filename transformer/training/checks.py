@@ -1,5 +1,6 @@
 """Compare model, batches, tokenizer and recipe before the first step of a run."""
 
+import math
 import os
 import warnings
 from collections.abc import Collection
@@ -140,6 +141,24 @@ def validation_batches(
     if not len(given):
         raise ValueError("validation must hold at least one pair, got none")
     return TokenBatches(given, max(config.batch_tokens, int(_longest(given).max())))
+
+
+def warn_of_dropped(name: str, batches: TokenBatches | None) -> None:
+    """Warn of pairs that are too long for their batches.
+
+    Args:
+        name: "training" or "validation".
+        batches: of these pairs; None passes.
+    """
+    if batches is None or not batches.num_dropped:
+        return
+    limits = {"batch_tokens": batches.batch_tokens, "max_length": batches.max_length or math.inf}
+    limit = min(limits, key=limits.__getitem__)
+    warnings.warn(
+        f"{name}: left out {batches.num_dropped:,} of {len(batches.pairs):,} pairs with more than "
+        f"{limits[limit]:,} tokens ({limit})",
+        stacklevel=3,
+    )
 
 
 def require_fitting(name: str, batches: TokenBatches | None, model: TranslationModel) -> None:

@@ -1,6 +1,7 @@
 """Keep the folder of a run: one process at a time, and two states in case one is damaged."""
 
 import errno
+import gc
 import math
 import os
 import shutil
@@ -8,6 +9,7 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from filelock import FileLock, Timeout
@@ -34,30 +36,40 @@ STATE_PARTS = dict(config=dict, model=dict, optimizer=dict, random=list, progres
 # What file systems without locks answer.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
+# The claims of this process, by file.
+_CLAIMS: WeakValueDictionary[Path, FileLock] = WeakValueDictionary()
+
 
 class FolderInUseError(OSError):
-    """Another process is using the folder; the message names both."""
+    """Another process, or another trainer of this one, is using the folder; the message says."""
 
 
 def claim_folder(folder: Path) -> FileLock:
-    """Claim a folder for this process, which may do so more than once.
+    """Claim a folder for one trainer of this process.
 
     Args:
         folder: the run folder; created if it does not exist.
 
     Returns:
-        The claim. It lasts until the last reference to it is dropped or the process ends, for
-        whatever reason. On a file system without locks it gives no protection.
+        The claim. It lasts until it is released, the last reference to it is dropped or the process
+        ends, for whatever reason. On a file system without locks it keeps no other process out.
 
     Raises:
-        FolderInUseError: if another process has claimed it.
+        FolderInUseError: if it is claimed.
         OSError: if the folder cannot be written.
     """
     file = folder.resolve() / LOCK
+    if file in _CLAIMS:
+        gc.collect()  # a trainer that an error ended may be garbage by now
+    if file in _CLAIMS:
+        raise FolderInUseError(
+            f"another Trainer of this process has claimed {folder}; wait until its fit() ends, "
+            "call its release(), or choose another folder"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         claim = FileLock(
-            file, timeout=0, thread_local=False, is_singleton=True,
+            file, timeout=0, thread_local=False,
             fallback_to_soft=False,  # a file that a killed process leaves would claim the folder
         )  # fmt: skip
         claim.acquire()
@@ -76,6 +88,7 @@ def claim_folder(folder: Path) -> FileLock:
     with suppress(OSError):  # the number is only for the message above
         if file.read_bytes() != mine:
             file.write_bytes(mine)
+    _CLAIMS[file] = claim
     return claim
 
 

@@ -6,6 +6,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import broadcast, gather_object, set_seed
 from torch import Tensor, nn
+from torch.amp import GradScaler
 from torch.optim import Optimizer
 
 from transformer import fast
@@ -116,20 +117,20 @@ def set_random_state(states: list[Tensor], device: torch.device) -> None:
         torch.mps.set_rng_state(states[1])
 
 
-def collect(accelerator: Accelerator, optimizer: Optimizer) -> dict[str, Any]:
+def collect(accelerator: Accelerator, optimizer: Optimizer, scaler: GradScaler) -> dict[str, Any]:
     """Collect what a run needs to resume besides weights and progress; each process must call this.
 
     Args:
         accelerator: of this process.
         optimizer: of the parameters in training.
+        scaler: of the loss; only float16 enables it.
 
     Returns:
         Parts by name, complete in the main process only.
     """
-    scaler = accelerator.scaler
     return dict(
         optimizer=gather(optimizer.state_dict(), keep=accelerator.is_main_process),
-        scaler=scaler.state_dict() if scaler else {},
+        scaler=scaler.state_dict(),
         # Each process has its own stream of random numbers.
         random=gather_object([get_random_state(accelerator.device)]),
     )
@@ -140,6 +141,7 @@ def restore(
     model: nn.Module,
     trained: nn.Module,
     optimizer: Optimizer,
+    scaler: GradScaler,
     saved: dict[str, Any],
 ) -> None:
     """Load what :func:`collect` returned; each process takes its shard.
@@ -149,6 +151,7 @@ def restore(
         model: whole.
         trained: the model in training, sharded or the same as ``model``.
         optimizer: of the parameters of ``trained``.
+        scaler: of the loss; only float16 enables it.
         saved: the complete state of a run: what ``collect`` returned, with ``model``, ``config``
             and ``progress``.
 
@@ -175,8 +178,8 @@ def restore(
         for i, values in saved["optimizer"]["state"].items()
     }
     optimizer.load_state_dict(saved["optimizer"] | dict(state=moments))
-    if accelerator.scaler and saved["scaler"]:  # the run may have begun on a device with bfloat16
-        accelerator.scaler.load_state_dict(saved["scaler"])
+    if saved["scaler"]:  # the run may have begun on a device with bfloat16
+        scaler.load_state_dict(saved["scaler"])
     rank, streams = accelerator.process_index, saved["random"]
     if rank < max(1, len(streams)):  # the first process must have a stream
         set_random_state(streams[rank], accelerator.device)

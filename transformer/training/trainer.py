@@ -16,9 +16,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState
 from accelerate.utils import (
-    DistributedDataParallelKwargs,
     InitProcessGroupKwargs,
     ProjectConfiguration,
     broadcast_object_list,
@@ -26,6 +24,7 @@ from accelerate.utils import (
     set_seed,
 )
 from filelock import FileLock
+from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from transformer import fast
@@ -72,7 +71,7 @@ class Trainer:
     Args:
         model: the model; it moves to the device of the process.
         batches: the training pairs. EncodedPairs are batched as ``config`` says; TokenBatches must
-            have been.
+            have been. A warning says how many are too long.
         config: the recipe.
         folder: the run folder, where everything is written.
         optimizer: None for Adam with the settings of ``config``; a PyTorch optimizer over the
@@ -134,27 +133,24 @@ class Trainer:
         checks.require_tokenizer(tokenizer, model)
         checks.require_score(score)
         require_trackers(trackers)
+        checks.warn_of_dropped("training", self.batches)
+        checks.warn_of_dropped("validation", self.validation)
 
         self.folder = Path(folder)
         self.state_file = self.folder / STATE
+        place = ProjectConfiguration(logging_dir=str(self.folder / "tensorboard"))
         # While the main process validates, the others wait, by default at most ten minutes.
         patient = InitProcessGroupKwargs(timeout=timedelta(hours=12))
-        device = Accelerator(kwargs_handlers=[patient]).device
-        #: "fp32", "bf16" or "fp16": that of ``config``, or what the device has instead.
-        self.precision = usable_precision(config.precision, device)
-        # Accelerate fixes the precision of a process; it has no public way to change it again.
-        AcceleratorState._reset_state()
-        place = ProjectConfiguration(logging_dir=str(self.folder / "tensorboard"))
         self.accelerator = Accelerator(
-            mixed_precision="no" if self.precision == "fp32" else self.precision,
-            log_with=list(trackers) or None,
-            project_config=place,
-            # Each process's table of positions grows on its own; tables of different length cannot
-            # be broadcast.
-            kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
+            log_with=list(trackers) or None, project_config=place, kwargs_handlers=[patient]
         )
         checks.require_all_processes(self.accelerator.num_processes)
-        set_up(self.accelerator.device)
+        device = self.accelerator.device
+        #: "fp32", "bf16" or "fp16": that of ``config``, or what the device has instead.
+        self.precision = usable_precision(config.precision, device)
+        # Not Accelerate's precision, which is one for the whole process.
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == "fp16")
+        set_up(device)
         self.report = Report(self.accelerator, self.folder, config.max_steps, progress)
         self.step = self.epoch = self.position = 0
         self.tokens = 0  # real target tokens seen so far
@@ -163,7 +159,7 @@ class Trainer:
         self.learning_rate = 0.0  # of the latest step
         self.saved_at, self.state_seconds = 0, 0.0  # when weights and state were last saved
         self.stopped_by: int | None = None  # the signal that ended training early, if one did
-        self.resumed = self.stop_requested = self.stopping = False
+        self.resumed = self.fitting = self.stop_requested = self.stopping = False
         self.interruption = Interruption()
         self.claim: FileLock | None = None
         self.writer = Writer()
@@ -196,14 +192,23 @@ class Trainer:
             loss.compile_chunk(dynamic=True)
         if self.sharded:
             state.shard(loss, self.accelerator.device, self.accelerator.num_processes)
-        built = build_optimizer(optimizer, config, list(loss.parameters()))
+        self.loss = loss if self.sharded else self._in_parallel(loss)
+        self.optimizer = build_optimizer(optimizer, config, list(loss.parameters()))
+        if self.optimizer.state:  # of the user, and perhaps where the model was before
+            self.optimizer.load_state_dict(self.optimizer.state_dict())
         own, d_model = optimizer is not None, model.config.d_model
-        self.schedule = LearningRate(schedule, own, config, d_model, built)
+        self.schedule = LearningRate(schedule, own, config, d_model, self.optimizer)
+
+    def _in_parallel(self, loss: TranslationLoss) -> torch.nn.Module:
+        """Return the loss with gradients averaged over the processes, if there are several."""
+        if self.accelerator.num_processes == 1:
+            return loss
         with warnings.catch_warnings():
             # The replacement, forward_sync_buffers, would broadcast the tables at the start.
             warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
-            self.loss = loss if self.sharded else self.accelerator.prepare(loss)
-        self.optimizer = self.accelerator.prepare(built)
+            # Each process's table of positions grows on its own; tables of different length cannot
+            # be broadcast.
+            return DistributedDataParallel(loss, broadcast_buffers=False)
 
     def _choose_classes(self) -> None:
         """Use the classes that the recipe asks for; a Translator of the model may change them."""
@@ -293,20 +298,19 @@ class Trainer:
                 with self.autocast():
                     loss, _ = self.loss(batch.source, batch.target_input, batch.labels, batch.rows)
                 # Data-parallel gradients are averaged over the processes, but the sum is needed.
-                accelerator.backward(loss * (accelerator.num_processes / count))
+                self.scaler.scale(loss * (accelerator.num_processes / count)).backward()
             total += loss.detach()
         if config.clip_norm is not None:
-            if accelerator.scaler:
-                accelerator.scaler.unscale_(self.optimizer.optimizer)
+            self.scaler.unscale_(self.optimizer)
             torch.nn.utils.clip_grad_norm_(self.loss.parameters(), config.clip_norm)
-        self.optimizer.step()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
         self.schedule.end()
         self.loss.zero_grad()  # of all weights, even those that a user's optimizer leaves alone
         return total / count
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Return a context that computes in the precision of this run."""
-        # Accelerate's autocast() and clip_grad_norm_() use that of the latest Trainer.
         if self.precision == "fp32":
             return nullcontext()
         half = torch.bfloat16 if self.precision == "bf16" else torch.float16
@@ -332,11 +336,12 @@ class Trainer:
         """Claim the folder and load the state of the run that it holds, if it holds one.
 
         :meth:`fit` calls it; call it yourself to know ``step`` beforehand. Further calls before
-        ``fit`` do nothing.
+        ``fit`` do nothing. The claim lasts until ``fit`` ends or :meth:`release` is called.
 
         Raises:
             ValueError: if the folder holds a run of another configuration or only damaged states.
-            OSError: if the folder cannot be read or written, or another process is training in it.
+            OSError: if the folder cannot be read or written, or another process or Trainer has
+                claimed it.
         """
         if self.resumed:
             return
@@ -345,11 +350,22 @@ class Trainer:
         try:
             self._load_state()
         except BaseException:
-            self.claim = None
+            self.release()
             raise
         # Code between here and the first step may draw random numbers.
         self.random = state.get_random_state(self.accelerator.device)
         self.resumed = True
+
+    def release(self) -> None:
+        """Give up the folder that :meth:`resume` has claimed; during :meth:`fit` it stays claimed.
+
+        ``fit`` claims it again, and loads the state that is there by then.
+        """
+        if self.fitting:
+            return
+        if self.claim is not None:
+            self.claim.release()
+        self.claim, self.resumed = None, False
 
     def _load_state(self) -> None:
         found = run_folder.load_newest_state(self.folder)
@@ -365,7 +381,9 @@ class Trainer:
         theirs = state.BUILT_IN | saved["config"]
         run_folder.require_same(self._identity(), theirs, self.folder)
         try:
-            state.restore(self.accelerator, self.model, self.trained, self.optimizer, saved)
+            state.restore(
+                self.accelerator, self.model, self.trained, self.optimizer, self.scaler, saved
+            )
             for name in self.PROGRESS:
                 setattr(self, name, saved["progress"][name])
             self.saved_at = self.step
@@ -383,13 +401,14 @@ class Trainer:
     def _session(self) -> Iterator[None]:
         """Claim the folder, resume, and report, for the duration of one :meth:`fit`."""
         self.resume()
+        self.fitting = True
         self.stop_requested, self.stopped_by = False, None
         self.state_seconds = self.seconds
-        checks.require_device(self.model, self.accelerator.device)
-        require_loadable(host_copy(self._own_state()), "state")
-        self.loss.train()
-        self.loss.zero_grad()  # of the user, or of a step that an error ended
         try:
+            checks.require_device(self.model, self.accelerator.device)
+            require_loadable(host_copy(self._own_state()), "state")
+            self.loss.train()
+            self.loss.zero_grad()  # of the user, or of a step that an error ended
             with (
                 self.report,
                 Interruption() as self.interruption,
@@ -407,7 +426,8 @@ class Trainer:
                 self.callbacks.call("on_end", self)
         finally:
             # Another process may train in the folder before the next call of fit().
-            self.claim, self.resumed = None, False
+            self.fitting = False
+            self.release()
 
     def _claim_folder(self) -> FileLock | None:
         return run_folder.claim_folder(self.folder) if self.accelerator.is_main_process else None
@@ -499,7 +519,7 @@ class Trainer:
             self.callbacks.call("on_checkpoint", self, path)
             self.stopping = anywhere(self.stop_requested, self.accelerator)
         if due or self.stopping:
-            parts = state.collect(self.accelerator, self.optimizer)
+            parts = state.collect(self.accelerator, self.optimizer, self.scaler)
             if main:
                 progress = {name: getattr(self, name) for name in self.PROGRESS}
                 parts = host_copy(parts | dict(progress=progress) | self._own_state())

@@ -79,7 +79,7 @@ def train(
         for step in islice(step_batches(trainer.batches), config.max_steps):
             losses.append(trainer._train_step(step.batches, step.target_tokens).item())
             trainer.step += 1
-        held_out_perplexity = perplexity(trainer.model, held_out, trainer.accelerator.autocast())
+        held_out_perplexity = perplexity(trainer.model, held_out, trainer.autocast())
     return dict(loss=statistics.mean(losses[-_LAST:]), perplexity=held_out_perplexity)
 
 
