@@ -1,15 +1,23 @@
 """What every recorder shares, and what every record keeps to."""
 
+import argparse
+import json
 import re
+import runpy
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
+import typer
 
 from transformer import lab
+from transformer.cli import app
 from transformer.lab import recording
 from transformer.lab.recording import Recording, stored_texts
 from transformer.recipes import record
+from transformer.recipes.overrides import parse_changes
+from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record
 
 LAB = Path(lab.__file__).parent
@@ -98,3 +106,36 @@ def test_records_are_of_a_clean_commit():
         if re.search(r'"code":\s*"[^"]*dirty', path.read_text(encoding="utf-8"))
     }
     assert not dirty, "made from a changed working tree: commit, and record again"
+
+
+class Understood(Exception):
+    """A recorder read its options, and would start to work."""
+
+
+@pytest.mark.filterwarnings("ignore:.* found in sys.modules:RuntimeWarning")  # of runpy
+def test_the_command_of_every_record_exists(monkeypatch):
+    """A recorder and the command line take all its options; a target is in the Makefile."""
+    read = argparse.ArgumentParser.parse_args
+
+    def stop(self, *given):
+        read(self, *given)
+        raise Understood
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop)
+    contents = [json.loads(path.read_text(encoding="utf-8")) for path in LAB.rglob("*.json")]
+    commands = {content["command"] for content in contents if "command" in content}
+    for command in sorted(commands):
+        words = shlex.split(command)
+        if words[:2] == ["python", "-m"]:
+            monkeypatch.setattr("sys.argv", words[2:])
+            with pytest.raises(Understood):
+                runpy.run_module(words[2], run_name="__main__")
+        elif words[:2] == ["transformer", "train"]:
+            train = typer.main.get_command(app).commands["train"]
+            given = train.make_context("train", words[2:]).params
+            parse_changes(get_preset(given["preset"]), given["changes"] or [])
+        else:
+            program, target = words
+            makefile = (LAB.parents[1] / "Makefile").read_text(encoding="utf-8")
+            assert program == "make" and f"\n{target}:" in makefile, command
+    assert len(commands) > 40

@@ -133,10 +133,11 @@ def cases() -> list[tuple[str, str, int]]:
 
 def main() -> None:
     """Record the runs that are missing."""
+    output = parser(__doc__, RECORD).parse_args().output
     torch.set_num_threads(1)
     tasks = {(name, part): load_task(name, part) for name in NAMES for part in PARTS}
     recording = Recording(
-        parser(__doc__, RECORD).parse_args().output, "transformer.lab.beyond.study", digits=DIGITS,
+        output, "transformer.lab.beyond.study", digits=DIGITS,
         batch_size=BATCH_SIZE, dropout=DROPOUT, warmup=WARMUP,
         steps={name: tasks[name, "test"].steps for name in NAMES},
         sizes={
