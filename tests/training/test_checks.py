@@ -230,6 +230,16 @@ def test_tokenizers_that_cannot_be_saved_are_refused_before_anything_is_written(
             Trainer(model, encode_pairs(one, TEXT), CONFIG, tmp_path / "run", tokenizer=wrong)
 
 
+def test_pairs_and_tokenizers_of_another_model_are_refused(tmp_path):
+    own, other = (Tokenizer.train([text] * 3, 262) for text in ("one and the other", "rehto eht"))
+    model = Transformer(replace(make_model().config, vocab_size=262))
+    Trainer(model, encode_pairs(own, TEXT), CONFIG, tmp_path, tokenizer=own)
+    assert model.tokenizer_checksum == own.checksum
+    for pairs, options in ((other, {}), (own, dict(tokenizer=other))):
+        with pytest.raises(ValueError, match="is not the one that the model was trained with"):
+            Trainer(model, encode_pairs(pairs, TEXT), CONFIG, tmp_path, **options)
+
+
 def test_the_constructor_warns_of_nothing(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -20,7 +20,7 @@ from jaxtyping import Int, Int32, Int64, UInt16
 from torch import Tensor
 
 from transformer.data.parallel import kept_pairs
-from transformer.data.tokenizer import SPECIAL_IDS, TokenizerLike, require_equal
+from transformer.data.tokenizer import SPECIAL_IDS, TokenizerLike, joint_checksum, require_equal
 
 # Pairs encoded at once: enough for all threads, few enough to need little memory.
 _CHUNK = 10_000
@@ -63,12 +63,16 @@ class Sentences:
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """A split as token ids, with the ids of padding and ``<bos>``."""
+    """A split as token ids, with the ids of padding and ``<bos>``.
+
+    ``tokenizer`` is the checksum of the tokenizer that made the ids, None if it has none.
+    """
 
     source: Sentences
     target: Sentences
     pad_id: int = 0
     bos_id: int = 1
+    tokenizer: str | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -141,7 +145,8 @@ def encode_pairs(
         Sentences(*map(np.concatenate, zip(*side, strict=True)))
         for side in zip(*chunks, strict=True)
     )
-    return EncodedPairs(source, target, tokenizer.pad_id, tokenizer.bos_id)
+    checksum = joint_checksum(tokenizer, target_tokenizer or tokenizer)
+    return EncodedPairs(source, target, tokenizer.pad_id, tokenizer.bos_id, checksum)
 
 
 # Ids of concatenated sentences, and the end of each.

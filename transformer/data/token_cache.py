@@ -71,6 +71,7 @@ def cached_pairs(
                     raise
                 found = _map(folder)
     assert found is not None  # it was just written
+    found.__dict__["tokenizer"] = tokenizer.checksum  # not in the headers of earlier versions
     return found
 
 

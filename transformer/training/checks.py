@@ -16,7 +16,9 @@ from transformer.data.batching import EncodedPairs, TokenBatches
 from transformer.data.tokenizer import (
     SPECIAL_IDS,
     TokenizerLike,
+    joint_checksum,
     require_equal,
+    require_own,
     require_savable,
 )
 from transformer.fast.device import missing_for_compiling
@@ -170,12 +172,13 @@ def require_fitting(name: str, batches: TokenBatches | None, model: TranslationM
         model: the model to train on them.
 
     Raises:
-        ValueError: if special ids, the vocabulary or the longest position do not fit, or a sentence
-            does not end with ``eos_id``.
+        ValueError: if their tokenizer, special ids, the vocabulary or the longest position do not
+            fit, or a sentence does not end with ``eos_id``.
     """
     if batches is None:
         return
     pairs, config = batches.pairs, model.config
+    require_own(model, pairs.tokenizer, f"{name}: their tokenizer")
     for special in ("pad_id", "bos_id"):
         theirs, mine = getattr(pairs, special), getattr(config, special)
         if theirs != mine:
@@ -231,6 +234,7 @@ def require_tokenizer(tokenizer: Any, model: TranslationModel) -> None:
                 f"tokenizer must be a Tokenizer or SentencePieceTokenizer, got {_kind(each)}"
             )
         require_equal(("vocab_size", *SPECIAL_IDS), each, model.config, "the model")
+    require_own(model, joint_checksum(*pair))
     require_savable(*pair)
 
 
