@@ -146,6 +146,16 @@ def test_the_recipe_and_no_translator_chooses_the_classes(tmp_path, wanted):
     assert trainer.fit() and found == [wanted] * 3
 
 
+def test_classes_are_chosen_again_only_after_some_were_swapped(tmp_path, monkeypatch):
+    trainer = make_trainer(tmp_path, max_steps=9)
+    chosen, enable = [], fast.enable
+    monkeypatch.setattr(fast, "enable", lambda model: (chosen.append(trainer.step), enable(model)))
+    at_step(trainer, 4, lambda: enable(trainer.model), after=True)  # swaps nothing
+    at_step(trainer, 6, lambda: enable(trainer.model, skip_padding=False), after=True)
+    trainer.fit()
+    assert chosen == [0, 6]
+
+
 def test_validation_does_not_disturb_training(tmp_path):
     plain = make_trainer(tmp_path / "plain")
     plain.fit()

@@ -21,6 +21,9 @@ _FAST: dict[type[nn.Module], type[nn.Module]] = {
 }
 _PLAIN = {fast: plain for plain, fast in _FAST.items()}
 
+#: How many classes of modules have been swapped in this process, in whatever model.
+swaps = 0
+
 
 def enable(model: nn.Module, skip_padding: bool = True) -> None:
     """Swap the classes of a model's modules for those that are faster on a CPU.
@@ -33,14 +36,13 @@ def enable(model: nn.Module, skip_padding: bool = True) -> None:
         skip_padding: in training, run all layers but attention on the real positions only. False
             keeps (B, T, d_model) inputs everywhere, for hooks that need them.
     """
-    _swap(model, _PLAIN)
     classes = _FAST if skip_padding else {nn.Linear: Linear, nn.Dropout: Dropout}
     _swap(model, classes)
 
 
 def disable(model: nn.Module) -> None:
     """Undo :func:`enable`."""
-    _swap(model, _PLAIN)
+    _swap(model, {})
 
 
 def is_enabled(model: nn.Module) -> bool:
@@ -54,6 +56,11 @@ def plain_class(module: nn.Module) -> type[nn.Module]:
 
 
 def _swap(model: nn.Module, classes: dict[type[nn.Module], type[nn.Module]]) -> None:
+    """Give each module the class that replaces its plain one, or the plain one itself."""
+    global swaps
     for module in model.modules():
-        if type(module) in classes:
-            module.__class__ = classes[type(module)]
+        plain = plain_class(module)
+        wanted = classes.get(plain, plain)
+        if type(module) is not wanted:
+            module.__class__ = wanted
+            swaps += 1

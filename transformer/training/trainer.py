@@ -170,6 +170,7 @@ class Trainer:
     ) -> None:
         """Put the model on its devices, compiled and sharded as asked, with its optimizer."""
         model, config = self.model, self.config
+        self.swaps: int | None = None  # of classes, when those of the recipe were chosen
         self.compiled = config.compile and checks.can_compile(self.accelerator.device)
         model.to(self.accelerator.device)
         self._choose_classes()
@@ -211,13 +212,16 @@ class Trainer:
             return DistributedDataParallel(loss, broadcast_buffers=False)
 
     def _choose_classes(self) -> None:
-        """Use the classes that the recipe asks for; a Translator of the model may change them."""
+        """Use the classes that the recipe asks for, if any were swapped since the last call."""
+        if self.swaps == fast.swaps:
+            return
         on_cpu = self.accelerator.device.type == "cpu"
         wanted = self.config.fast and not self.compiled and on_cpu
         if wanted:
             fast.enable(self.model)
         else:
             fast.disable(self.model)
+        self.swaps = fast.swaps
 
     # ------------------------------------------------------------------ the loop
 
@@ -288,7 +292,7 @@ class Trainer:
             Their part of the mean loss, on the device, which may still be computing it.
         """
         accelerator, config = self.accelerator, self.config
-        self._choose_classes()  # a Translator may have changed them since the last step
+        self._choose_classes()  # a Translator of the model may have changed them
         self.learning_rate = self.schedule.start(self.step + 1)
         total = torch.zeros((), device=accelerator.device)
         for i, batch in enumerate(group):
@@ -404,6 +408,7 @@ class Trainer:
         self.fitting = True
         self.stop_requested, self.stopped_by = False, None
         self.state_seconds = self.seconds
+        self.swaps = None  # modules may have been replaced since the last call
         try:
             checks.require_device(self.model, self.accelerator.device)
             require_loadable(host_copy(self._own_state()), "state")
