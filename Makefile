@@ -117,16 +117,16 @@ links: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[bench]"
-	$(PY) -m transformer.lab.speed.bench
+	$(PY) -m transformer_book.speed.bench
 
 # Each option may be left out. Ctrl-C saves what is running; the same command goes on.
 gpu: $(INSTALLED)
-	$(PY) -m transformer.lab.table_2.record --gpu $(PRESETS) $(if $(SEEDS),--seeds $(SEEDS)) \
+	$(PY) -m transformer_book.studies.translation.record --gpu $(PRESETS) $(if $(SEEDS),--seeds $(SEEDS)) \
 		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(DATA_DIR),--data-dir $(DATA_DIR)) \
 		$(if $(LIST),--list)
 
 table3: $(INSTALLED)
-	$(PY) -m transformer.lab.table_3.record $(if $(SEEDS),--seeds $(SEEDS)) \
+	$(PY) -m transformer_book.studies.choices.record $(if $(SEEDS),--seeds $(SEEDS)) \
 		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(DATA_DIR),--data-dir $(DATA_DIR))
 
 address: $(INSTALLED)

@@ -15,7 +15,7 @@ from jaxtyping import install_import_hook
 
 # The hook only sees modules that are imported after it.
 assert "transformer" not in sys.modules, "transformer was imported before its shapes were checked"
-install_import_hook("transformer", "beartype.beartype")
+install_import_hook(["transformer", "transformer_book"], "beartype.beartype")
 
 import torch
 from hypothesis import settings

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from transformer.book.widgets.base import Widget
+from transformer_book.widgets.base import Widget
 
 
 def self_contained(make: Callable[[], Widget], most: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def test_an_old_python_is_told_which_version_is_needed(monkeypatch):
         transformer._check_environment()
 
 
-@pytest.mark.parametrize("statement", ["import transformer.book", "from transformer import model"])
+@pytest.mark.parametrize("statement", ["import transformer_book", "from transformer import model"])
 def test_a_missing_torch_is_named_with_the_command(statement):
     hide = (
         "import importlib.util as u, sys; old = u.find_spec\n"
@@ -63,7 +63,7 @@ def test_a_missing_gpu_is_one_line_and_days_on_a_cpu_are_announced(monkeypatch):
 
 def test_a_name_from_a_skipped_cell_comes_with_a_hint_and_other_errors_do_not(tmp_path):
     sources = [
-        "from transformer.book import setup\nsetup()",
+        "from transformer_book import setup\nsetup()",
         "attention + 1",
         "1 / 0",
         "def f():\n    x += 1\nf()",

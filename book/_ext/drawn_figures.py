@@ -12,8 +12,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from transformer.book.architecture import PLACES, you_are_here
-from transformer.book.palette import css_variables
+from transformer_book.architecture import PLACES, you_are_here
+from transformer_book.palette import css_variables
 
 PRIORITY = 300  # before Sphinx collects pictures as files
 

@@ -3,7 +3,7 @@
 Each exercise of a chapter becomes a block with a number, "20.4", and an anchor, in the order
 question, answer, check, solution. Where the answer is a number, a word or a truth value, the page
 has a form for it. Its checks, tolerances and hints are those of the notebook: the cell that is left
-open stores them with its output (:func:`transformer.book.exercises.forms`).
+open stores them with its output (:func:`transformer_book.exercises.forms`).
 """
 
 import json
@@ -18,8 +18,8 @@ from public_address import BRANCH, COLAB
 from sphinx.application import Sphinx
 from sphinx.domains.std import StandardDomain
 
-from transformer.book.exercises import HINTS
 from transformer.published import REPOSITORY
+from transformer_book.exercises import HINTS
 
 PRIORITY = 400  # before Sphinx collects titles and anchors
 _HEAD = re.compile(r"(\d+)\. ?(.*)")
@@ -32,7 +32,7 @@ def answer_form(number: str, forms: Sequence[dict[str, Any]], question: str = ""
 
     Args:
         number: of the exercise, as "20.4".
-        forms: what :func:`transformer.book.exercises.forms` returns for each answer.
+        forms: what :func:`transformer_book.exercises.forms` returns for each answer.
         question: its text, which gives the choices their order.
     """
     fields = []

@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-from transformer.book.palette import COLOURS, GROUND, INK, SOFT
+from transformer_book.palette import COLOURS, GROUND, INK, SOFT
 
 SIZE = (1200, 630)
 ICON_SIZE = 180

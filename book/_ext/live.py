@@ -13,10 +13,10 @@ from urllib.parse import urlencode
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from transformer.book.live import SHIPPED, Payload, make_payload
-from transformer.book.pictures import SENTENCE
 from transformer.inference.results import AttentionWeights
 from transformer.inference.translator import Translator
+from transformer_book.live import SHIPPED, Payload, make_payload
+from transformer_book.pictures import SENTENCE
 
 PAGE, START = "book/live", "book/intro"
 LEVELS = ("sentence", "stack", "layer", "head", "output")

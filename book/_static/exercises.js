@@ -1,4 +1,4 @@
-// Checks the answers on a page as transformer/book/exercises.py does, and remembers them.
+// Checks the answers on a page as book/transformer_book/exercises.py does, and remembers them.
 (() => {
   const hints = JSON.parse(document.getElementById("exercise-hints")?.textContent ?? "null");
   if (!hints) return;

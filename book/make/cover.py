@@ -13,14 +13,14 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import MultipleLocator
 
-from transformer.book.architecture import Architecture
-from transformer.book.figures import figure, setup
-from transformer.book.interactive import AttentionMap
-from transformer.book.palette import COLOURS
-from transformer.book.pictures import SENTENCE
-from transformer.book.tables import Table
 from transformer.inference.translator import Translator
-from transformer.lab.table_2.recorded import recorded_runs
+from transformer_book.architecture import Architecture
+from transformer_book.figures import figure, setup
+from transformer_book.interactive import AttentionMap
+from transformer_book.palette import COLOURS
+from transformer_book.pictures import SENTENCE
+from transformer_book.studies.translation.recorded import recorded_runs
+from transformer_book.tables import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "book" / "_cover"

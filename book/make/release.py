@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 from packaging.metadata import Metadata
 
-from book.make.address import PASSAGES, rewritten
+from .address import PASSAGES, rewritten
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE, TRANSLATION = "Where is the train station?", "Wo ist der Bahnhof?"

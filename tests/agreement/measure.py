@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from transformer import Translator
-from transformer.lab.toys.toy import REVERSE, toy_config, train_toy
 from transformer.model.transformer import Transformer
 from transformer.training.loss import TranslationLoss
+from transformer_book.studies.toy import REVERSE, toy_config, train_toy
 
 GOLDEN = Path(__file__).with_name("golden.json")
 SENTENCES = [

@@ -18,9 +18,9 @@ from transformer.baselines import (
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.decoding import beam_search, greedy_search
 from transformer.inference.translator import Translator
-from transformer.lab.toys.toy import REVERSE, exact_match, train_toy
 from transformer.model.base import TranslationModel
 from transformer.model.transformer import Transformer
+from transformer_book.studies.toy import REVERSE, exact_match, train_toy
 
 SOURCE = torch.tensor([[3, 4, 5, 6, 2], [7, 8, 2, 0, 0], [9, 2, 0, 0, 0]])
 TARGET = torch.tensor([[1, 9, 10, 11], [1, 12, 13, 0], [1, 14, 3, 4]])

@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 import generated
 import pytest
 
-from transformer.book.architecture import BOXES, DESCRIPTION, Architecture, _lines
 from transformer.model.layers import DecoderLayer, EncoderLayer
+from transformer_book.architecture import BOXES, DESCRIPTION, Architecture, _lines
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from tests.self_contained import self_contained
-from transformer.book import (
+from transformer.model.attention import MultiHeadAttention, masked_softmax
+from transformer_book import (
     AttentionMap,
     Table,
     check,
@@ -17,8 +18,7 @@ from transformer.book import (
     setup,
     show_source,
 )
-from transformer.book.exercises import WrongAnswer, find_fault
-from transformer.model.attention import MultiHeadAttention, masked_softmax
+from transformer_book.exercises import WrongAnswer, find_fault
 
 ROOT = Path(__file__).resolve().parents[2]
 WEIGHTS = torch.tensor([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]])

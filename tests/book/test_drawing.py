@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from transformer.book.architecture import BOXES, PLACES, you_are_here
-from transformer.book.drawing import Drawing, Picture
+from transformer_book.architecture import BOXES, PLACES, you_are_here
+from transformer_book.drawing import Drawing, Picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -16,8 +16,8 @@ import torch
 from chapter_names import code_cells, needed, reads_when_run
 from generated.exercises import exercises_of
 
-from transformer.book import check, check_function
-from transformer.book.exercises import WrongAnswer
+from transformer_book import check, check_function
+from transformer_book.exercises import WrongAnswer
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))

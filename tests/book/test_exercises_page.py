@@ -9,7 +9,7 @@ import torch
 from docutils import nodes
 from docutils.utils import new_document
 
-from transformer.book.exercises import form, forms
+from transformer_book.exercises import form, forms
 
 HINT = "Two stacks."
 

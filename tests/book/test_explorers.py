@@ -6,21 +6,21 @@ import torch
 import torch.nn.functional as F
 
 from tests.self_contained import self_contained
-from transformer.book import (
+from transformer.inference.decoding import greedy_search, length_penalty
+from transformer.inference.translator import Translator
+from transformer.model.attention import scaled_dot_product_attention
+from transformer.model.masks import causal_mask
+from transformer.model.positional import sinusoidal_table
+from transformer_book import (
     CompassExplorer,
     DecoderPasses,
     MaskBuilder,
     PositionExplorer,
     SoftmaxExplorer,
 )
-from transformer.inference.decoding import greedy_search, length_penalty
-from transformer.inference.translator import Translator
-from transformer.lab.search.explorer import BeamExplorer, _tree
-from transformer.lab.search.steps import Continuation, RecordedSearch
-from transformer.lab.search.trace import SearchTrace
-from transformer.model.attention import scaled_dot_product_attention
-from transformer.model.masks import causal_mask
-from transformer.model.positional import sinusoidal_table
+from transformer_book.studies.decoding.explorer import BeamExplorer, _tree
+from transformer_book.studies.decoding.steps import Continuation, RecordedSearch
+from transformer_book.studies.decoding.trace import SearchTrace
 
 ENGLISH, GERMAN = "The animal was tired.", "Das Tier schlief."
 WORDS = ["<bos>", "the", "cat", "drank", "</script>", "milk"]

@@ -11,14 +11,14 @@ from generated import api, charts, claims, exercises, places, results
 from generated.exercises import exercises_of
 from generated.places import PLACES
 
-from transformer.book.tables import comparison
-from transformer.lab.recipe.choices import CHOICES
-from transformer.lab.speed.comparison import RECORD
-from transformer.lab.table_2.recorded import recorded_runs
-from transformer.lab.table_2.summary import metric_of, metric_title
 from transformer.published import REPOSITORY
 from transformer.recipes.presets import PRESETS
 from transformer.recipes.record import hardware_of, recorded_command
+from transformer_book.speed.comparison import RECORD
+from transformer_book.studies.left_out.choices import CHOICES
+from transformer_book.studies.translation.recorded import recorded_runs
+from transformer_book.studies.translation.summary import metric_of, metric_title
+from transformer_book.tables import comparison
 
 ROOT = generated.ROOT
 CHAPTERS = claims.chapters(ROOT).values()

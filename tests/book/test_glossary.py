@@ -25,7 +25,8 @@ def test_entries_are_sorted_and_complete():
 
 
 def test_names_in_the_code_column_are_in_the_code():
-    code = "\n".join(path.read_text() for path in (ROOT / "transformer").rglob("*.py"))
+    packages = (ROOT / "transformer", ROOT / "book" / "transformer_book")
+    code = "\n".join(path.read_text() for package in packages for path in package.rglob("*.py"))
     words = set(re.findall(r"\w+", code)) | {"transformer", "pad"}
     for term, definition in ENTRIES.items():
         for snippet in re.findall(r"`([^`]+)`", PARTS.fullmatch(definition)["code"]):

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from transformer import Tokenizer, Transformer, TransformerConfig
-from transformer.book.live import PART, Payload, make_payload, quantise
+from transformer_book.live import PART, Payload, make_payload, quantise
 
 
 def test_rounding_moves_no_weight_by_more_than_half_a_step():

@@ -2,7 +2,7 @@
 
 from mended_markup import mend
 
-from transformer.book.tables import Table
+from transformer_book.tables import Table
 
 
 def test_only_the_list_of_arguments_changes():

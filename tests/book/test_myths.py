@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer.book.myths import CHAPTERS, MYTHS, Myth, Overview, Quiz
+from transformer_book.myths import CHAPTERS, MYTHS, Myth, Overview, Quiz
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 TESTED = [one for one in MYTHS if one.question]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transformer.book.palette import (
+from transformer_book.palette import (
     COLOURS,
     DARK_GROUND,
     INK,
@@ -19,7 +19,7 @@ from transformer.book.palette import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-ASSETS = ROOT / "transformer" / "book" / "widgets"
+ASSETS = ROOT / "book" / "transformer_book" / "widgets"
 # How colours look to readers without the cones for red, for green, for blue: Machado et al. (2009),
 # on linear light. The third is rare; there a smaller distance must do.
 VISIONS = {

@@ -9,9 +9,9 @@ import pytest
 from drawn import require_equal_variants, words
 
 from transformer import Translator
-from transformer.book import pictures
-from transformer.book.pictures import attention
-from transformer.book.pictures.why_attend import three_paths
+from transformer_book import pictures
+from transformer_book.pictures import attention
+from transformer_book.pictures.why_attend import three_paths
 
 FOLDER = pkgutil.walk_packages(pictures.__path__, f"{pictures.__name__}.")
 MODULES = [import_module(each.name) for each in FOLDER]

@@ -7,9 +7,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from transformer.book.figures import STYLE, figure
-from transformer.book.palette import COLOURS, VARIABLES, css_variables, on_dark
-from transformer.book.svg import MOST_POINTS, SMALLEST, crowding, for_notebook, to_svg
+from transformer_book.figures import STYLE, figure
+from transformer_book.palette import COLOURS, VARIABLES, css_variables, on_dark
+from transformer_book.svg import MOST_POINTS, SMALLEST, crowding, for_notebook, to_svg
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import exercises_page
 import pytest
 from lxml import html as markup
 
-from transformer.book.exercises import HINTS, find_fault, form
+from transformer_book.exercises import HINTS, find_fault, form
 
 CHAPTER = "notebooks/02_attention.html"
 CHOICE, NUMBER, CODE = "#exercise-2-1", "#exercise-2-3", "#exercise-2-2"

@@ -12,7 +12,11 @@ import torch
 from axe_playwright_python.sync_playwright import Axe
 
 from transformer import Translator
-from transformer.book import (
+from transformer.data.corpora.treebank import read_trees
+from transformer.model.positional import sinusoidal_table
+from transformer.recipes.record import read_record
+from transformer.training.schedule import learning_rate
+from transformer_book import (
     CompassExplorer,
     DecoderPasses,
     FoldExplorer,
@@ -22,27 +26,23 @@ from transformer.book import (
     SoftmaxExplorer,
     TensorWalk,
 )
-from transformer.book.widgets.masks import PATTERNS, ReachExplorer
-from transformer.book.widgets.memory import MemoryExplorer
-from transformer.book.widgets.text import BatchPacker, MergeStepper
-from transformer.book.widgets.training import ScheduleExplorer, TargetExplorer
-from transformer.book.widgets.walk import record_walk
-from transformer.data.corpora.treebank import read_trees
-from transformer.lab.beyond import study
-from transformer.lab.beyond.patch_explorer import PatchExplorer
-from transformer.lab.beyond.tasks import load_task
-from transformer.lab.layers.depth import KINDS
-from transformer.lab.layers.depth import RECORD as DEPTH
-from transformer.lab.layers.depth_explorer import DepthExplorer
-from transformer.lab.parsing.linearised_trees import to_brackets
-from transformer.lab.parsing.tree_explorer import TreeExplorer
-from transformer.lab.recipe.merges import count_words, learn_merges, split_words
-from transformer.lab.search.explorer import BeamExplorer
-from transformer.lab.search.steps import record_search
-from transformer.lab.table_2.learning_explorer import LearningExplorer
-from transformer.model.positional import sinusoidal_table
-from transformer.recipes.record import read_record
-from transformer.training.schedule import learning_rate
+from transformer_book.studies.decoding.explorer import BeamExplorer
+from transformer_book.studies.decoding.steps import record_search
+from transformer_book.studies.other_tasks import study
+from transformer_book.studies.other_tasks.patch_explorer import PatchExplorer
+from transformer_book.studies.other_tasks.tasks import load_task
+from transformer_book.studies.parsing.linearised_trees import to_brackets
+from transformer_book.studies.parsing.tree_explorer import TreeExplorer
+from transformer_book.studies.residuals.depth import KINDS
+from transformer_book.studies.residuals.depth import RECORD as DEPTH
+from transformer_book.studies.residuals.depth_explorer import DepthExplorer
+from transformer_book.studies.tokens.merges import count_words, learn_merges, split_words
+from transformer_book.studies.translation.learning_explorer import LearningExplorer
+from transformer_book.widgets.masks import PATTERNS, ReachExplorer
+from transformer_book.widgets.memory import MemoryExplorer
+from transformer_book.widgets.text import BatchPacker, MergeStepper
+from transformer_book.widgets.training import ScheduleExplorer, TargetExplorer
+from transformer_book.widgets.walk import record_walk
 
 # One worker makes the explorers for all of these tests.
 pytestmark = pytest.mark.xdist_group("explorers")

@@ -5,7 +5,7 @@ import io
 import pytest
 from PIL import Image
 
-from transformer.book.palette import COLOURS, DARK_GROUND, on_dark
+from transformer_book.palette import COLOURS, DARK_GROUND, on_dark
 
 CHAPTER = "notebooks/02_attention.html"
 FIGURE = "#fig-attention-capacity .drawn"

@@ -52,7 +52,7 @@ def test_solutions_are_shown_and_what_is_for_the_screen_is_not(text):
     assert "def is_sound" in text and "Both sides are equal at S = e^(8 - 2)" in text
     assert "Solution" in text
     assert "pip install -q" not in text  # the cell that installs the package in Colab
-    assert "from transformer.book import" not in text
+    assert "from transformer_book import" not in text
     assert "Show code cell" not in text and "Hide code cell" not in text
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
 
-from transformer.book import AttentionMap
+from transformer_book import AttentionMap
 
 MAP = ".attention-map"
 WORDS = [

@@ -4,9 +4,9 @@ import pytest
 from huggingface_hub import ModelCard
 
 from transformer.inference.model_card import model_card, read_card, source_language, with_address
-from transformer.lab.table_2.recorded import recorded_runs
-from transformer.lab.table_2.ship import card
 from transformer.model.pretrained import SHIPPED_FOLDER, shipped_names
+from transformer_book.studies.translation.recorded import recorded_runs
+from transformer_book.studies.translation.ship import card
 
 SHIPPED = SHIPPED_FOLDER / "tatoeba-en-de"
 METRIC = dict(split="test", pairs=2000, weights="averaged", beam_size=4, alpha=0.6)

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from tests.training.tiny_training import at_step
-from transformer.lab.speed.throughput import measure_throughput
 from transformer.recipes.architectures import build_model
 from transformer.recipes.cards import on_card, this_card
 from transformer.recipes.estimate import random_batches, requirements
@@ -19,6 +18,7 @@ from transformer.recipes.translation import TranslationRun
 from transformer.training.stream import step_batches
 from transformer.training.trainer import Trainer
 from transformer.training.writer import host_copy
+from transformer_book.speed.throughput import measure_throughput
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),

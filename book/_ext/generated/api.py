@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-# Modules of the lab whose names begin so are run, or serve one that is run.
+# Modules of the book whose names begin so are run, or serve one that is run.
 _SCRIPTS = ("record", "ship", "bench", "peer")
 
 _ENTRY = """## `{0}`
@@ -23,6 +23,7 @@ def modules(root: Path, package: str = "transformer") -> list[tuple[str, ast.Mod
     Raises:
         FileNotFoundError: if there is neither such a package nor a module of that name.
     """
+    root = root / "book" if package.startswith("transformer_book") else root
     folder = root.joinpath(*package.split("."))
     paths = [*folder.rglob("*.py")] or [folder.with_suffix(".py")]
     if not paths[0].exists():
@@ -31,8 +32,10 @@ def modules(root: Path, package: str = "transformer") -> list[tuple[str, ast.Mod
     for path in paths:
         name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
         parts = name.split(".")
-        # The command line explains itself, and so do the scripts of the lab.
-        is_script = parts[1:2] == ["lab"] and parts[-1].startswith(_SCRIPTS)
+        # The command line explains itself, and so do the scripts of the book; studies have pages
+        # of their own.
+        is_script = parts[0] == "transformer_book" and parts[-1].startswith(_SCRIPTS)
+        is_script |= package == "transformer_book" and parts[1:2] == ["studies"]
         if any(part.startswith("_") for part in parts) or parts[1:2] == ["cli"] or is_script:
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -70,7 +73,7 @@ def entries(root: Path, package: str, *first: str) -> str:
 
 def shorten(app: object, what: str, name: str, thing: object, options: object, lines: list) -> None:
     """Keep the first paragraph of the docstrings of the book's half."""
-    if name.startswith(("transformer.book.", "transformer.lab.")) and "" in lines:
+    if name.startswith("transformer_book.") and "" in lines:
         del lines[lines.index("") :]
 
 

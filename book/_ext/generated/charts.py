@@ -8,9 +8,9 @@ from drawn_figures import markup
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from transformer.book.figures import STYLE, WIDTH
-from transformer.book.palette import COLOURS
-from transformer.book.svg import for_notebook
+from transformer_book.figures import STYLE, WIDTH
+from transformer_book.palette import COLOURS
+from transformer_book.svg import for_notebook
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from transformer.book.tables import Table
+from transformer_book.tables import Table
 
 #: What evidence says about a claim, and what it is: free of chance, or a sample.
 SAYS, KINDS = ("supports", "against", "open"), ("counted", "sampled")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from transformer.book.tables import Table
+from transformer_book.tables import Table
 
 #: A letter per exercise, in the chapter's order; easy, medium or hard.
 LEVELS = {

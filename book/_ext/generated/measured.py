@@ -5,20 +5,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from generated import charts
-from transformer.book.tables import Table, significant
-from transformer.lab.recipe.choices import Effect, final_effects
-from transformer.lab.speed import roofline
-from transformer.lab.speed import scale as sizes
-from transformer.lab.speed.comparison import RECORD, STEP_TIME, Row, speed_table
-from transformer.lab.speed.step_time import KINDS, StepTime
-from transformer.lab.speed.throughput import MEASUREMENTS, throughput_file
-from transformer.lab.table_2.recorded import recorded_runs
-from transformer.lab.table_3.claims import paired_interval
 from transformer.recipes.cards import CARDS, SENTENCE, SUSTAINED
 from transformer.recipes.estimate import size
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import hardware_of, read_record
 from transformer.training.curve import duration
+from transformer_book.speed import roofline
+from transformer_book.speed import scale as sizes
+from transformer_book.speed.comparison import RECORD, STEP_TIME, Row, speed_table
+from transformer_book.speed.step_time import KINDS, StepTime
+from transformer_book.speed.throughput import MEASUREMENTS, throughput_file
+from transformer_book.studies.choices.claims import paired_interval
+from transformer_book.studies.left_out.choices import Effect, final_effects
+from transformer_book.studies.translation.recorded import recorded_runs
+from transformer_book.tables import Table, significant
 
 _EXPORT = RECORD.with_name("export.json")
 
@@ -238,7 +238,7 @@ def speed() -> dict[str, str]:
         "export": _export(export).markdown(),
         # The record has the command's former name.
         "step": f"{step_table(parts).markdown()}\n"
-        + _machine(steps | dict(command="python -m transformer.lab.speed.record_step_time")),
+        + _machine(steps | dict(command="python -m transformer_book.speed.record_step_time")),
         "gpu": _on_gpus(),
         "gpu-blocks": _blocks(read_record(throughput_file(_BASE))),
         "gpu-small": _small_on_a_gpu(recorded_runs()),
@@ -337,7 +337,7 @@ def _on_gpus() -> str:
         )
     parts = {name: StepTime(**r["step_time"]) for name, r in found.items() if "step_time" in r}
     tables = [Table(header, rows)] + ([step_table(parts)] if parts else [])
-    command = "python -m transformer.lab.speed.throughput"
+    command = "python -m transformer_book.speed.throughput"
     machines = (_machine(r | dict(command=f"{command} {name}")) for name, r in found.items())
     return "\n".join([*(table.markdown() for table in tables), *machines])
 

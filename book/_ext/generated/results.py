@@ -6,19 +6,19 @@ from functools import cache
 from typing import Any
 
 from generated import charts
-from transformer.book.tables import Table
 from transformer.data.corpora import load_corpus
 from transformer.data.corpora.catalogue import corpus_catalogue
-from transformer.lab.recording import stored_texts
-from transformer.lab.table_2 import peer, published, summary, verdicts
-from transformer.lab.table_2.recorded import recorded_runs
-from transformer.lab.table_2.summary import Group, metric_title
 from transformer.model.config import TransformerConfig
 from transformer.published import REPOSITORY
 from transformer.recipes.architectures import architecture, count_parameters
 from transformer.recipes.estimate import training_flops
 from transformer.recipes.presets import PRESETS, Preset
 from transformer.recipes.record import hardware_of, read_record, recorded_command
+from transformer_book.studies.recording import stored_texts
+from transformer_book.studies.translation import peer, published, summary, verdicts
+from transformer_book.studies.translation.recorded import recorded_runs
+from transformer_book.studies.translation.summary import Group, metric_title
+from transformer_book.tables import Table
 
 Record = dict[str, Any]
 
@@ -216,7 +216,7 @@ def _runs(runs: list[tuple[str, Record]]) -> str:
     for name, record in runs:
         minutes = record["minutes"]
         rate = record["target_tokens"] / (60 * minutes) if minutes else math.nan
-        link = f"{REPOSITORY}/blob/main/transformer/lab/table_2/runs/{name}.json"
+        link = f"{REPOSITORY}/blob/main/book/transformer_book/studies/translation/runs/{name}.json"
         run = f"[{name}]({link})" if REPOSITORY else f"`{name}`"
         rows.append(
             (run, record["seed"], hardware_of(record), f"{minutes:,.1f}",

@@ -174,7 +174,7 @@ function makeEngine() {
 
   class Transformer {
     /**
-     * @param {Object} payload what the build wrote (transformer/book/live.py)
+     * @param {Object} payload what the build wrote (book/transformer_book/live.py)
      * @param {Object} payload.config sizes, as in the package's config.json
      * @param {Object[]} payload.tensors name, shape and place of each tensor
      * @param {Uint8Array} payload.bytes the tensors

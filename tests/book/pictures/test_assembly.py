@@ -5,9 +5,9 @@ import re
 import torch
 from drawn import words
 
-from transformer.book.pictures.assembly import encode_once, zoom
 from transformer.inference.decoding import greedy_search
 from transformer.inference.translator import Translator
+from transformer_book.pictures.assembly import encode_once, zoom
 
 
 def test_the_stacks_are_as_deep_as_those_of_the_shipped_model():

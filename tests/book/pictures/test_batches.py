@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from transformer.book.pictures.recipe import batches
 from transformer.data.batching import TokenBatches, encode_pairs, padding_waste
 from transformer.data.corpora import Split
 from transformer.data.tokenizer import Tokenizer
+from transformer_book.pictures.recipe import batches
 
 
 def test_padding_is_that_of_the_packages_batches():

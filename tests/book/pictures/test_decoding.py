@@ -6,10 +6,10 @@ from html import unescape
 
 import torch
 
-from transformer.book.pictures.recipe.decoding import EXAMPLE, beam_as_tree, word_by_word
 from transformer.inference.decoding import beam_search, greedy_search
 from transformer.inference.translator import Translator
-from transformer.lab.search.steps import record_search
+from transformer_book.pictures.recipe.decoding import EXAMPLE, beam_as_tree, word_by_word
+from transformer_book.studies.decoding.steps import record_search
 
 
 def words(picture):

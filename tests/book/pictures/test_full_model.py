@@ -3,7 +3,7 @@
 import pytest
 from drawn import require_equal_variants, words
 
-from transformer.book.pictures.after.full_model import as_it_learns, kept_words
+from transformer_book.pictures.after.full_model import as_it_learns, kept_words
 
 SOURCE = "The cat sleeps, because it is tired."
 LAST = "Die Katze schläft, weil sie müde ist."

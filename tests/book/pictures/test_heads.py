@@ -5,8 +5,8 @@ import re
 import numpy as np
 import torch
 
-from transformer.book.pictures import heads
-from transformer.book.pictures.heads import split_and_merge, where_it_looks
+from transformer_book.pictures import heads
+from transformer_book.pictures.heads import split_and_merge, where_it_looks
 
 
 def cells(svg):

@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from transformer.book.pictures.masks import Influences
+from transformer_book.pictures.masks import Influences
 
 
 def test_influences_are_shares_of_the_largest_of_their_row():

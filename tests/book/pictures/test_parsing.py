@@ -2,16 +2,16 @@
 
 from drawn import words
 
-from transformer.book.pictures.results.parsing import (
+from transformer.data.corpora.treebank import read_trees
+from transformer_book.pictures.results.parsing import (
     COMPARED,
     PARSED,
     WRITTEN,
     phrases_compared,
     tree_and_brackets,
 )
-from transformer.data.corpora.treebank import read_trees
-from transformer.lab.parsing.bracketing import compare
-from transformer.lab.parsing.linearised_trees import from_brackets, to_brackets
+from transformer_book.studies.parsing.bracketing import compare
+from transformer_book.studies.parsing.linearised_trees import from_brackets, to_brackets
 
 
 def test_the_brackets_are_those_of_the_tree():

@@ -4,7 +4,8 @@ import torch
 from drawn import words
 
 from transformer import Translator
-from transformer.book.pictures.scaling import (
+from transformer.model.attention import record_attention
+from transformer_book.pictures.scaling import (
     HEAD,
     LAYER,
     SENTENCE,
@@ -12,7 +13,6 @@ from transformer.book.pictures.scaling import (
     scores_of_it,
     three_divisors,
 )
-from transformer.model.attention import record_attention
 
 
 def test_the_weights_of_it_are_those_of_the_model():

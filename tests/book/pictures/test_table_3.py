@@ -3,8 +3,8 @@
 import re
 from collections import Counter
 
-from transformer.book.pictures.results.table_3 import _dials, dials_of_table_3
 from transformer.model.config import TABLE_3, TransformerConfig
+from transformer_book.pictures.results.table_3 import _dials, dials_of_table_3
 
 
 def test_every_row_is_a_stop():

@@ -2,8 +2,8 @@
 
 from drawn import words
 
-from transformer.book.pictures.recipe import tokens
 from transformer.data.tokenizer import Tokenizer
+from transformer_book.pictures.recipe import tokens
 
 
 def test_the_roots_are_the_tokens_and_every_node_is_a_merge():

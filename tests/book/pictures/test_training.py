@@ -5,9 +5,9 @@ import re
 import torch
 from drawn import words
 
-from transformer.book.pictures import SENTENCE
-from transformer.book.pictures.recipe.training import one_step, target_and_prediction
 from transformer.inference.translator import Translator
+from transformer_book.pictures import SENTENCE
+from transformer_book.pictures.recipe.training import one_step, target_and_prediction
 
 
 def test_probabilities_and_losses_are_the_models():

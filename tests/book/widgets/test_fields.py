@@ -6,10 +6,15 @@ import torch
 from torch import nn
 
 from tests.self_contained import self_contained
-from transformer.book.pictures.results.table_1 import _DRAWN, OUTPUT, SOURCE, WORDS
-from transformer.book.widgets.fields import KINDS, FieldExplorer, receptive_fields
-from transformer.lab.table_1.layer_types import RestrictedAttention, Rounds, SelfAttention, dilated
-from transformer.lab.table_1.reach import Convolution
+from transformer_book.pictures.results.table_1 import _DRAWN, OUTPUT, SOURCE, WORDS
+from transformer_book.studies.layer_types.layer_types import (
+    RestrictedAttention,
+    Rounds,
+    SelfAttention,
+    dilated,
+)
+from transformer_book.studies.layer_types.reach import Convolution
+from transformer_book.widgets.fields import KINDS, FieldExplorer, receptive_fields
 
 LAYERS = {
     KINDS[0]: lambda m: nn.Sequential(*(SelfAttention(4) for _ in range(m))),

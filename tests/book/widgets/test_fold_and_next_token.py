@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from tests.self_contained import self_contained
-from transformer.book.widgets.folding import FoldExplorer
-from transformer.book.widgets.next_token import TEMPERATURES, NextTokenExplorer
 from transformer.model.layers import PositionwiseFeedForward
+from transformer_book.widgets.folding import FoldExplorer
+from transformer_book.widgets.next_token import TEMPERATURES, NextTokenExplorer
 
 POINTS = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 

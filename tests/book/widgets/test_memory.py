@@ -5,10 +5,10 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from tests.self_contained import self_contained
-from transformer.book.pictures.after.memory import BLOCK, _scores, bits_of, running
-from transformer.book.widgets.memory import MemoryExplorer
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
+from transformer_book.pictures.after.memory import BLOCK, _scores, bits_of, running
+from transformer_book.widgets.memory import MemoryExplorer
 
 D_MODEL, D_FF, HEADS, LAYERS = 32, 64, 4, 3
 

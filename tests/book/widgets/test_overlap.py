@@ -4,8 +4,8 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from tests.self_contained import self_contained
-from transformer.book.pictures.results.translation import REFERENCE, TRANSLATION, shared_ngrams
-from transformer.book.widgets.overlap import OverlapExplorer
+from transformer_book.pictures.results.translation import REFERENCE, TRANSLATION, shared_ngrams
+from transformer_book.widgets.overlap import OverlapExplorer
 
 
 def explorer():

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from tests.self_contained import self_contained
-from transformer.book.pictures import SENTENCE
-from transformer.book.pictures.after.sparse import WINDOW, WORDS, four_patterns
-from transformer.book.widgets.masks import PATTERNS, ReachExplorer
 from transformer.inference.translator import Translator
+from transformer_book.pictures import SENTENCE
+from transformer_book.pictures.after.sparse import WINDOW, WORDS, four_patterns
+from transformer_book.widgets.masks import PATTERNS, ReachExplorer
 
 
 def explorer():

@@ -8,11 +8,16 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.self_contained import self_contained
-from transformer.book.pictures import SENTENCE
-from transformer.book.widgets.text import BatchPacker, MergeStepper
 from transformer.data.batching import EncodedPairs, Sentences, TokenBatches, padding_waste
 from transformer.data.corpora import load_corpus
-from transformer.lab.recipe.merges import apply_merges, count_words, learn_merges, split_words
+from transformer_book.pictures import SENTENCE
+from transformer_book.studies.tokens.merges import (
+    apply_merges,
+    count_words,
+    learn_merges,
+    split_words,
+)
+from transformer_book.widgets.text import BatchPacker, MergeStepper
 
 TEXTS = [SENTENCE, "aaa aaaa 🙂 <b>naïve</b>"]
 

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 
 from tests.self_contained import self_contained
-from transformer.book.widgets.training import FACTORS, SIZES, ScheduleExplorer, TargetExplorer
 from transformer.training.loss import smoothed_targets
 from transformer.training.schedule import learning_rate
+from transformer_book.widgets.training import FACTORS, SIZES, ScheduleExplorer, TargetExplorer
 
 V = 20
 LABELS = torch.tensor([3, 0, 19])

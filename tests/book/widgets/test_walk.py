@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from tests.self_contained import self_contained
 from transformer import Transformer, TransformerConfig
-from transformer.book.widgets.walk import LEVELS, TensorWalk, levels, record_walk
+from transformer_book.widgets.walk import LEVELS, TensorWalk, levels, record_walk
 
 SOURCE, TARGET = torch.tensor([[5, 6, 7, 2]]), torch.tensor([[1, 8, 9]])
 TOKENS = [f"</script>{i}" for i in range(12)]

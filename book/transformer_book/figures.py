@@ -1,0 +1,187 @@
+"""The style of all figures, and the start of every notebook.
+
+Figures are drawn on white in the colours of :mod:`transformer_book.palette`, which describes their
+colours on dark pages. Text has three sizes: titles, the default, and "small" for remarks and
+crowded labels.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.rcsetup import cycler
+
+from transformer_book.palette import COLOURS, GRID, INK, RULE, TICK
+from transformer_book.skipped_cells import explain_unknown_names, running_shell
+from transformer_book.svg import for_notebook
+
+WIDTH = 6.4  # inches; a phone shows it at about half the size, hence the large type
+
+# Any keys: the type of matplotlib for their names differs between its versions.
+STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": RULE,
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.prop_cycle": cycler(color=list(COLOURS.values())),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 9.0,
+    "axes.titlesize": 12.0,
+    "axes.titleweight": "bold",
+    "figure.dpi": 130,
+    "figure.facecolor": "white",
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
+    "font.size": 11.0,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "image.cmap": "Blues",
+    "image.interpolation": "none",  # SVG: one pixel per number, sharp at every size
+    "legend.frameon": False,
+    "lines.linewidth": 2.2,
+    "savefig.facecolor": "white",
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "transformer-book",
+    "text.color": INK,
+    "xtick.color": TICK,
+    "ytick.color": TICK,
+}
+
+
+def setup(seed: int = 0) -> None:
+    """Start a notebook: the style of the book, fixed seeds, one thread, a hint at skipped cells.
+
+    With several threads the order of additions differs between machines, and small tensors are no
+    faster.
+
+    Args:
+        seed: for Python's, NumPy's and PyTorch's global generators.
+    """
+    _show_as_svg()
+    mpl.rcParams.update(STYLE)
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    explain_unknown_names()
+
+
+def _show_as_svg() -> None:
+    """Let a notebook show figures as SVG in the colours of the page."""
+    shell = running_shell()
+    if shell is None or "inline" not in mpl.get_backend():
+        return
+    shell.enable_matplotlib("inline")  # now, because it chooses a format of its own
+    formatters = shell.display_formatter.formatters
+    formatters["image/png"].pop(Figure, None)
+    formatters["image/svg+xml"].for_type(Figure, for_notebook)
+
+
+def figure(
+    rows: int = 1,
+    columns: int = 1,
+    height: int | float = 3.6,
+    width: int | float = WIDTH,
+    **options: Any,
+) -> tuple[Figure, Axes | np.ndarray]:
+    """Make a figure in the book's size.
+
+    Args:
+        rows: rows of panels.
+        columns: columns of panels.
+        height: of the whole figure, in inches.
+        width: of the whole figure, in inches.
+        options: passed on to ``matplotlib.pyplot.subplots``, e.g. ``sharey=True``.
+
+    Returns:
+        The figure, and its axes: one, or an array where there are several panels, of the shape
+        (rows, columns) without the axes of size 1.
+    """
+    return plt.subplots(rows, columns, figsize=(width, height), layout="constrained", **options)
+
+
+def ramp(steps: int) -> list[str]:
+    """Make colours for the steps of a growing quantity, bright to dark.
+
+    Args:
+        steps: how many, at least 1.
+
+    Returns:
+        Colours as "#rrggbb", each with a contrast of at least 3 to white.
+    """
+    colours = mpl.colormaps["plasma"](np.linspace(0.62, 0.0, steps))
+    return [mpl.colors.to_hex(colour) for colour in colours]
+
+
+def plot_runs(
+    axes: Axes,
+    x: Sequence[int | float] | np.ndarray,
+    runs: Sequence[Sequence[int | float]] | np.ndarray,
+    colour: str | None = None,
+    label: str | None = None,
+    **options: Any,
+) -> Line2D:
+    """Draw the mean of several runs as a line, and their whole range as a band.
+
+    Args:
+        axes: where to draw.
+        x: ``n`` numbers.
+        runs: one row per seed, (seeds, n).
+        colour: name in ``COLOURS`` or any colour of matplotlib; the next of the cycle if None.
+        label: for a legend.
+        options: passed on to ``Axes.plot``.
+
+    Returns:
+        The line of the mean.
+
+    Raises:
+        ValueError: if ``runs`` does not have a row for each seed with a number for each place.
+    """
+    runs = np.asarray(runs, dtype=float)
+    if runs.ndim != 2 or runs.shape[1] != len(x):
+        raise ValueError(f"runs must have the shape (seeds, {len(x)}), got {runs.shape}")
+    if colour is not None:
+        colour = COLOURS.get(colour, colour)
+    (line,) = axes.plot(x, runs.mean(axis=0), color=colour, label=label, **options)
+    axes.fill_between(
+        x, runs.min(axis=0), runs.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0
+    )
+    return line
+
+
+def name_line(
+    line: Line2D, text: str, at: int | float, dx: int | float = 0, dy: int | float = 6
+) -> None:
+    """Write the name of a line beside it, in its colour.
+
+    Args:
+        line: a line that is drawn.
+        text: its name.
+        at: x of the name; its height is that of the line.
+        dx: shift to the right, in points.
+        dy: shift upwards, in points.
+    """
+    axes = line.axes
+    assert isinstance(axes, Axes)  # None for a line that was never drawn
+    x, y = (np.asarray(values, dtype=float) for values in line.get_data())
+    # Interpolate on the scale of the axis, which may be logarithmic.
+    forward: Callable[[np.ndarray], np.ndarray] = axes.xaxis.get_transform().transform
+    height = np.interp(forward(np.array([at])), forward(x), y)[0]
+    axes.annotate(
+        text,
+        (at, height),
+        xytext=(dx, dy),
+        textcoords="offset points",
+        color=line.get_color(),
+        fontweight="bold",
+        ha="center",
+        va="bottom",
+    )

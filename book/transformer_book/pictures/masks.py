@@ -1,0 +1,275 @@
+"""Pictures of chapter 6: the answer in the decoder's input, three masks, influence of inputs."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from transformer.data.tokenizer import load_tokenizers
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.masks import causal_mask, padding_mask
+from transformer.model.pretrained import locate
+from transformer.model.transformer import Transformer
+from transformer_book.drawing import Area, Drawing, Number, Picture
+
+#: A batch of two pairs, the second of which is one token shorter.
+SOURCES = "The animal was too tired", "The animal was tired"
+TARGETS = "Das Tier war zu müde", "Das Tier war müde"
+#: The layer and head whose scores are shown, from 0.
+LAYER, HEAD = 1, 1
+
+_SOURCE = ("The", "animal", "didn't", "cross", "the", "street")
+_TARGET = ("<bos>", "Das", "Tier", "ging", "nicht", "über", "die", "Straße", "<eos>")
+
+
+def the_answer_in_the_input() -> Picture:
+    """Draw an encoder and a decoder in training, with the input that holds the label."""
+    row = 3  # reads "ging"; its label is "nicht", the input of the row below
+
+    def draw(picture: Drawing) -> None:
+        top, step = (182, 30) if picture.narrow else (44, 30)
+        last = 372 if picture.narrow else 688
+        reads, labels = _TARGET[:-1], _TARGET[1:]
+        left = 0 if picture.narrow else 296
+        inputs = [
+            picture.box(left, top + step * i, 76, 24, word, _shade(i, row),
+                        "ground" if i <= row + 1 else "ink", bold=i == row + 1)
+            for i, word in enumerate(reads)
+        ]  # fmt: skip
+        outputs = [
+            picture.box(last - 76, top + step * i, 76, 24, word,
+                        "query" if i == row else "pale",
+                        "ground" if i == row else "ink", bold=i == row)
+            for i, word in enumerate(labels)
+        ]  # fmt: skip
+        high = step * len(reads) - 6
+        decoder = picture.box(left + 96, top, last - left - 192, high, "", "ground", edge="rule")
+        picture.text((decoder.top[0], top + high - 16), "Decoder", bold=True)
+        picture.text((left + 38, top - 16), "reads", "soft")
+        picture.text((last, top - 16), "must predict", "soft", anchor="end")
+        _looks(picture, inputs, outputs[row], decoder, row)
+        _encoder(picture, decoder)
+
+    return Picture(
+        "An encoder reads “The animal didn't cross the street”. A decoder reads the German "
+        "translation, shifted by one, and must predict it. The fourth position reads “ging” and "
+        "must predict “nicht”. It may look at the first four inputs. The fifth input is “nicht”, "
+        "the answer: the line from it is cut off, and so are those from later inputs.",
+        draw,
+        (688, 290),
+        narrow=(372, 420),
+    )
+
+
+def _shade(place: int, row: int) -> str:
+    if place == row + 1:
+        return "vermilion"
+    return "key" if place <= row else "hidden"
+
+
+def _looks(picture: Drawing, inputs: Sequence[Area], output: Area, decoder: Area, row: int) -> None:
+    """Draw lines from each input to one output; those from later inputs end half-way."""
+    x0, x1 = decoder.x, decoder.x + decoder.width
+    for i, box in enumerate(inputs):
+        y0, y1 = box.right[1], output.left[1]
+        picture.arrow(box.right, (x0, y0), tip=False, colour="rule", width=1.2)
+        if i <= row:
+            picture.arrow((x0, y0), (x1 - 2, y1), tip=False, colour="key", width=2)
+            continue
+        colour = "vermilion" if i == row + 1 else "rule"
+        end = x0 + (x1 - x0) * 0.3, y0 + (y1 - y0) * 0.3
+        picture.arrow((x0, y0), end, tip=False, colour=colour, width=2 if i == row + 1 else 1.2)
+        picture.text((end[0] + 7, end[1]), "✕", colour, bold=True)
+    picture.arrow((x1, output.left[1]), output.left, colour="query", width=2)
+
+
+def _encoder(picture: Drawing, decoder: Area) -> None:
+    """Draw the encoder, above the decoder on a phone and else to its left."""
+    if picture.narrow:
+        for i, word in enumerate(_SOURCE):
+            picture.box(126 * (i % 3), 30 * (i // 3), 120, 24, word)
+        encoder = picture.box(0, 66, 372, 34, "", "ground", edge="rule")
+        picture.text((186, 83), "Encoder", bold=True)
+        picture.arrow((186, 58), (186, 66), tip=False)
+        picture.arrow(encoder.bottom, decoder.top, colour="value", width=2.5)
+        picture.text((178, 128), "the whole source", "soft", anchor="end")
+        return
+    boxes = [picture.box(0, 44 + 30 * i, 76, 24, word) for i, word in enumerate(_SOURCE)]
+    encoder = picture.box(96, 44, 96, 174, "Encoder", "ground", edge="rule", bold=True)
+    for box in boxes:
+        picture.arrow(box.right, (96, box.right[1]), tip=False, width=1.2)
+    corner = (encoder.top[0], 12)
+    picture.arrow(encoder.top, corner, (decoder.top[0], 12), decoder.top, colour="value", width=2.5)
+    picture.text((encoder.top[0] + 90, 0 + 24), "the whole source", "soft", anchor="middle")
+
+
+@dataclass(frozen=True)
+class MaskedAttention:
+    """One attention of the shipped model over the shorter pair of the batch.
+
+    Args:
+        name: of the attention.
+        rule: a phrase that says what its mask hides.
+        queries: tokens that attend.
+        keys: tokens that are attended to.
+        scores: of one head, before masking.
+        mask: True = may attend.
+        row: index of the query whose numbers are shown.
+    """
+
+    name: str
+    rule: str
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    scores: Float[Tensor, "T S"]
+    mask: Bool[Tensor, "T S"]
+    row: int
+
+
+@cache
+def three_attentions() -> tuple[MaskedAttention, MaskedAttention, MaskedAttention]:
+    """Compute the scores of encoder, decoder and cross-attention in one layer and head."""
+    model = Transformer.from_pretrained("tatoeba-en-de").eval()
+    tokenizer, _ = load_tokenizers(locate("tatoeba-en-de").folder)
+    source = _batch([[*tokenizer.encode(text), tokenizer.eos_id] for text in SOURCES])
+    target = _batch([[tokenizer.bos_id, *tokenizer.encode(text)] for text in TARGETS])
+    names = f"encoder.{LAYER}.self", f"decoder.{LAYER}.self", f"decoder.{LAYER}.cross"
+    scores = [_scores(model, f"{name}_attention", source, target) for name in names]
+    of_source, of_target = (
+        tuple(token.lstrip("▁") for token in tokenizer.tokens(ids[1][: len(ids[1]) - cut].tolist()))
+        for ids, cut in ((source, 0), (target, 1))  # no position reads the target's padding
+    )
+    T, S = len(of_target), len(of_source)
+    real, tired, tier = (
+        padding_mask(source)[1, 0],
+        of_source.index("tired"),
+        of_target.index("Tier"),
+    )
+    in_encoder, in_decoder, across = (
+        each[:rows, :columns]
+        for each, rows, columns in zip(scores, (S, T, T), (S, T, S), strict=True)
+    )
+    return (
+        MaskedAttention("Encoder, S × S", "hides padding", of_source, of_source, in_encoder,
+                        real.expand(S, S), tired),
+        MaskedAttention("Decoder, T × T", "hides later positions", of_target, of_target,
+                        in_decoder, causal_mask(T), tier),
+        MaskedAttention("Cross-attention, T × S", "hides padding", of_target, of_source,
+                        across, real.expand(T, S), tier),
+    )  # fmt: skip
+
+
+def _batch(rows: list[list[int]]) -> Tensor:
+    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+
+
+def _scores(model: torch.nn.Module, name: str, source: Tensor, target: Tensor) -> Tensor:
+    """Return the scores of :data:`HEAD` before the mask, for the second pair: (T, S)."""
+    attention, found = model.get_submodule(name), []
+    assert isinstance(attention, MultiHeadAttention)
+
+    def watch(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        x, memory = inputs[0], inputs[1] if len(inputs) > 1 else inputs[0]
+        query, (key, _) = attention.project_query(x), attention.project_memory(memory)
+        found.append((query @ key.mT / math.sqrt(query.size(-1)))[1, HEAD])
+
+    hook = attention.register_forward_pre_hook(watch)
+    try:
+        with torch.no_grad():
+            model(source, target)
+    finally:
+        hook.remove()
+    (scores,) = found
+    return scores
+
+
+def three_masks() -> Picture:
+    """Draw the masks of the three attentions, and one row of each: score, masked, weight."""
+
+    def draw(picture: Drawing) -> None:
+        for number, attention in enumerate(three_attentions()):
+            _block(picture, attention, (302 if picture.narrow else 182) * number)
+
+    return Picture(
+        "Three masks as grids, each with the numbers of one row. In the encoder the last column, "
+        "padding, is hidden. In the decoder everything right of the diagonal is hidden. From the "
+        "decoder to the encoder the column of the source's padding is hidden. A hidden score "
+        "becomes minus infinity, and its weight 0.",
+        draw,
+        (688, 530),
+        narrow=(372, 896),
+    )
+
+
+def _block(picture: Drawing, shown: MaskedAttention, top: Number) -> None:
+    """Draw a mask and, beside or below it, the numbers of its marked row."""
+    cell = 20
+    picture.text((0, top + 10), shown.name, anchor="start", bold=True)
+    picture.text((372 if picture.narrow else 688, top + 10), shown.rule, "soft", anchor="end")
+    x, y = 66, top + 30
+    for i, word in enumerate(shown.queries):
+        for j, seen in enumerate(shown.mask[i].tolist()):
+            picture.box(x + cell * j + 1, y + cell * i + 1, cell - 2, cell - 2, "",
+                        "key" if seen else "hidden", corner=3)  # fmt: skip
+        marked = i == shown.row
+        colour = "query" if marked else "ink"
+        picture.text((x - 8, y + cell * (i + 0.5)), word, colour, anchor="end", bold=marked)
+    width = cell * len(shown.keys)
+    at = y + cell * shown.row
+    for edge in (at, at + cell):
+        picture.arrow((x, edge), (x + width, edge), colour="query", width=2, tip=False)
+    if picture.narrow:
+        left, line, wide = 65, y + 164, 51
+    else:
+        left, line, wide = 351, y + 24, 56
+        picture.arrow((x + width + 6, at + cell / 2), (left - 70, at + cell / 2), colour="query")
+    scores = shown.scores[shown.row].numpy()
+    seen = shown.mask[shown.row].numpy()
+    weights = shown.scores[shown.row].masked_fill(~shown.mask[shown.row], -math.inf).softmax(-1)
+    masked = np.where(seen, scores, np.nan)
+    size = wide, 28
+    picture.grid(left, line, [scores], "key", size, ["score"], shown.keys, 1, 1e9)
+    picture.grid(left, line + 32, [masked], "key", size, ["masked"], (), 1, 1e9)
+    for j in np.flatnonzero(~seen).tolist():
+        picture.box(left + wide * j + 1, line + 33, wide - 2, 26, "−∞", "hidden", corner=0)
+    picture.grid(left, line + 64, [weights.numpy()], "key", size, ["weight"], (), 2, 1.0)
+
+
+class Influences(Picture):
+    """How strongly each output depends on each input; a stepped line bounds the future.
+
+    Args:
+        maps: influence of each input (column) on each output (row), by the name of the mask.
+        inputs: names of the columns.
+        labels: names of the rows.
+    """
+
+    def __init__(
+        self, maps: Mapping[str, Float[Tensor, "T T"]], inputs: Sequence[str], labels: Sequence[str]
+    ) -> None:
+        largest = (
+            f"{name}: {', '.join(inputs[place] for place in reads.argmax(dim=1).tolist())}"
+            for name, reads in maps.items()
+        )
+        corners = np.repeat(range(len(inputs) + 1), 2).tolist()
+        wide, high = 36, 28
+
+        def draw(picture: Drawing) -> None:
+            for number, (name, reads) in enumerate(maps.items()):
+                x, y = (58, 52 + 274 * number) if picture.narrow else (58 + 366 * number, 52)
+                shares = (reads / reads.amax(dim=1, keepdim=True)).numpy()
+                shown = np.where(shares < 0.05, np.nan, shares)
+                picture.text((x, y - 40), name, anchor="start", bold=True)
+                picture.grid(x, y, shown, "key", (wide, high), labels, inputs, 1, 1.0)
+                steps = zip(corners[2:], corners[1:-1], strict=True)  # right of the diagonal
+                points = [(x + wide * column, y + high * row) for column, row in steps]
+                picture.arrow(*points, colour="query", width=2.5, tip=False)
+
+        described = f"The input on which each output depends most, {'; '.join(largest)}."
+        super().__init__(described, draw, (688, 256), narrow=(372, 530))

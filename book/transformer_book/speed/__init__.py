@@ -1,0 +1,1 @@
+"""How fast the library is, and what that costs."""

@@ -1,0 +1,100 @@
+"""A task that needs several lookups at once, and one layer of attention to solve it.
+
+The model gets a table of (key, value) entries and a single query that names one key per slot. It
+has to return the value of each key. The number of slots that it can serve shows how many places
+one position can read at the same time.
+
+Paper: section 3.2.2 (with a single attention head, averaging inhibits this)
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from transformer.model.attention import MultiHeadAttention
+from transformer_book.studies.training_loop import optimise
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """The task of finding the values of the requested keys."""
+
+    slots: int
+    entries: int = 12
+    keys: int = 24
+    values: int = 8
+
+    def batch(
+        self, size: int, seed: int
+    ) -> tuple[Int[Tensor, "B slots"], Int[Tensor, "B entries 2"], Int[Tensor, "B slots"]]:
+        """Draw requested keys, tables of (key, value), and the right values."""
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.rand(size, self.keys, generator=generator).argsort(dim=1)
+        keys = order[:, : self.entries]  # each key occurs once in a table
+        values = torch.randint(self.values, keys.shape, generator=generator)
+        places = torch.rand(keys.shape, generator=generator).argsort(dim=1)[:, : self.slots]
+        return keys.gather(1, places), torch.stack([keys, values], -1), values.gather(1, places)
+
+
+class LookupModel(nn.Module):
+    """Embeddings, one multi-head attention, a readout: as many parameters for any h.
+
+    Args:
+        hidden: units of a ReLU layer in the readout; 0 for a linear readout. Only with a hidden
+            layer can one mean of several values be told apart by its unequal weights.
+
+    Paper: section 3.2.2
+    """
+
+    def __init__(
+        self,
+        task: Lookups,
+        num_heads: int,
+        d_model: int = 64,
+        d_k: int | None = None,
+        hidden: int = 0,
+    ):
+        super().__init__()
+        self.task = task
+        # Each slot has its own vectors: "key 5 in slot 2" is another question than "in slot 1".
+        self.asked = nn.Embedding(task.slots * task.keys, d_model)
+        self.key, self.value = (nn.Embedding(n, d_model) for n in (task.keys, task.values))
+        self.attention = MultiHeadAttention(d_model, num_heads, d_k)
+        outputs = task.slots * task.values
+        self.answer: nn.Module = nn.Linear(d_model, outputs)
+        if hidden:
+            self.answer = nn.Sequential(
+                nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, outputs)
+            )
+        self.offset: Tensor
+        self.register_buffer("offset", torch.arange(task.slots) * task.keys)
+
+    def forward(
+        self, asked: Int[Tensor, "B slots"], table: Int[Tensor, "B entries 2"]
+    ) -> Float[Tensor, "B slots values"]:
+        """Return the logits of each slot's value."""
+        query = self.asked(asked + self.offset).sum(dim=1, keepdim=True)  # one vector for all slots
+        entries = self.key(table[..., 0]) + self.value(table[..., 1])
+        read = self.attention(query, entries)
+        return self.answer(read).unflatten(-1, (self.task.slots, -1)).squeeze(1)
+
+
+def train_lookups(
+    model: LookupModel, steps: int = 400, batch_size: int = 128, seed: int = 0, rate: float = 5e-3
+) -> None:
+    """Train a model in place on fresh tables; the learning rate decays linearly to zero."""
+
+    def loss(step: int) -> Tensor:
+        asked, table, right = model.task.batch(batch_size, seed=seed * 1_000_000 + step - 1)
+        return nn.functional.cross_entropy(model(asked, table).flatten(0, 1), right.flatten())
+
+    optimise(model, loss, steps, lambda step: rate * (1 - (step - 1) / steps))
+
+
+@torch.no_grad()
+def lookup_accuracy(model: LookupModel, size: int = 2000, seed: int = 10**12) -> float:
+    """Return the share of right answers over all slots of ``size`` new tables."""
+    asked, table, right = model.task.batch(size, seed)
+    return (model(asked, table).argmax(dim=-1) == right).float().mean().item()

@@ -1,0 +1,215 @@
+"""Time and memory of the layers of Table 1 over length and size, measured and recorded.
+
+Paper: section 4, Table 1
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
+
+from transformer.recipes.record import read_record
+from transformer_book.studies.layer_types.layer_types import ROWS, SelfAttention
+from transformer_book.studies.layer_types.operations import peak_memory
+from transformer_book.studies.layer_types.reach import Recurrence
+from transformer_book.studies.layer_types.scaling_fit import crossover
+
+RECORD = Path(__file__).parent / "scaling.json"
+
+LENGTHS = tuple(2**power for power in range(5, 14))
+SIZES = tuple(2**power for power in range(4, 10))
+REPEATS = 5
+
+# Sentences as long as the paper's, up to its size.
+SHORT_RECORD = RECORD.with_name("short.json")
+SHORT_LENGTHS = (8, 12, 16, 20, 25, 32, 48, 64)
+SHORT_SIZES = (64, 256, 512)
+SHORT_REPEATS = 15
+# Besides a forward pass of one sentence: number of sentences, and whether with a backward pass.
+SHORT_PASSES = {
+    "32 sentences, forward": (32, False),
+    "32 sentences, forward and backward": (32, True),
+}
+SHORT_TIMED = ("self-attention", "self-attention, fused", "recurrent", "GRU", "LSTM")
+
+# One thread and two, at the paper's size.
+THREADS_RECORD = RECORD.with_name("threads.json")
+THREADS = (1, 2)
+THREADS_LENGTHS = (256, 1024)
+THREADS_SIZE = 512
+THREADS_REPEATS = 15
+THREADS_TIMED = ("self-attention", "recurrent", "GRU")
+
+Make = Callable[[int], nn.Module]
+
+# Timed: every layer type of the table, fused attention, and the two recurrent layers that were
+# used in translators.
+TIMED: dict[str, Make] = {name: row.make for name, row in ROWS.items()} | {
+    "self-attention, fused": lambda d_model: SelfAttention(d_model, fused=True),
+    "GRU": lambda d_model: Recurrence(nn.GRU, d_model),
+    "LSTM": lambda d_model: Recurrence(nn.LSTM, d_model),
+}
+
+# Layers whose memory is measured, and the largest length.
+MEASURED: dict[str, tuple[Make, int]] = {
+    "attention, written out": (SelfAttention, 4096),
+    "attention, written out, 8 heads": (lambda d: SelfAttention(d, num_heads=8), 2048),
+    "attention, fused": (lambda d: SelfAttention(d, fused=True), 8192),
+    "attention, fused, 8 heads": (lambda d: SelfAttention(d, fused=True, num_heads=8), 8192),
+    "attention, restricted": (ROWS["self-attention, restricted"].make, 4096),
+    "recurrent": (ROWS["recurrent"].make, 4096),
+    "convolution": (ROWS["convolution, contiguous"].make, 4096),
+}
+
+#: Least seconds of one timing, over as many calls as necessary.
+_LONG_ENOUGH = 0.004
+
+
+def call_seconds(
+    layer: nn.Module,
+    x: Tensor,
+    clock: Callable[[], float] = time.process_time,
+    backward: bool = False,
+) -> float:
+    """Time a pass, by default in CPU seconds, which other programs hardly affect.
+
+    With ``backward``, it is a forward and a backward pass, else a forward pass.
+    """
+
+    def call() -> None:
+        y = layer(x)
+        if backward:
+            y.sum().backward()
+
+    with torch.set_grad_enabled(backward):
+        call()
+        calls, started = 0, clock()
+        while True:
+            call()
+            calls += 1
+            passed = clock() - started
+            if passed >= _LONG_ENOUGH:
+                return passed / calls
+
+
+def time_layers(
+    makes: dict[str, Make],
+    lengths: Sequence[int],
+    sizes: Sequence[int],
+    repeats: int = REPEATS,
+    batch: int = 1,
+    backward: bool = False,
+) -> dict[str, np.ndarray]:
+    """Time the forward pass of layers for a batch, over a grid of lengths and sizes.
+
+    With ``backward``, the pass includes the gradients of the input and of the parameters. The
+    layers alternate within each repeat, so a busy spell of the machine affects all of them.
+
+    Returns:
+        CPU seconds for each name, (repeats, sizes, lengths).
+    """
+    seconds = {name: np.empty((repeats, len(sizes), len(lengths))) for name in makes}
+    for repeat in range(repeats):
+        for row, d_model in enumerate(sizes):
+            layers = {name: make(d_model) for name, make in makes.items()}
+            for column, length in enumerate(lengths):
+                x = torch.randn(batch, length, d_model, requires_grad=backward)
+                for name, layer in layers.items():
+                    found = call_seconds(layer, x, backward=backward)
+                    seconds[name][repeat, row, column] = found
+    return seconds
+
+
+def time_threads(
+    makes: dict[str, Make],
+    lengths: Sequence[int],
+    d_model: int,
+    threads: Sequence[int] = THREADS,
+    repeats: int = THREADS_REPEATS,
+) -> dict[str, np.ndarray]:
+    """Time the forward pass of layers for one sequence by the clock, with several thread counts.
+
+    The thread counts alternate within each repeat, so that a ratio compares neighbouring calls.
+
+    Returns:
+        Seconds for each name, (repeats, threads, lengths).
+    """
+    before = torch.get_num_threads()
+    layers = {name: make(d_model) for name, make in makes.items()}
+    seconds = {name: np.empty((repeats, len(threads), len(lengths))) for name in makes}
+    try:
+        for repeat, (column, length) in product(range(repeats), enumerate(lengths)):
+            x = torch.randn(1, length, d_model)
+            for name, (row, count) in product(layers, enumerate(threads)):
+                torch.set_num_threads(count)
+                found = call_seconds(layers[name], x, time.perf_counter)
+                seconds[name][repeat, row, column] = found
+    finally:
+        torch.set_num_threads(before)
+    return seconds
+
+
+def allocator_peak(layer: nn.Module, x: Tensor) -> int:
+    """Measure the peak of PyTorch's CPU allocator in a forward and backward pass, in bytes.
+
+    Unlike :func:`~transformer_book.studies.layer_types.operations.peak_memory`, this includes
+    temporary buffers inside operations. It needs the profiler, which writes to the terminal.
+    """
+    x = x.detach().requires_grad_()
+    layer.zero_grad(set_to_none=True)
+    with (
+        torch.enable_grad(),
+        profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler,
+    ):
+        layer(x).sum().backward()
+    events = profiler.profiler.kineto_results.events()
+    changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
+    return int(max(np.cumsum([change for _, change in changes])))
+
+
+def measure_memory(layer: Make, lengths: Sequence[int], d_model: int) -> dict[str, list[int]]:
+    """Measure the peak memory of a training pass in bytes over lengths, by both methods."""
+    found: dict[str, list[int]] = dict(tensors=[], allocator=[])
+    module = layer(d_model)
+    for length in lengths:
+        x = torch.randn(1, length, d_model)
+        found["tensors"].append(peak_memory(module, x))
+        found["allocator"].append(allocator_peak(module, x))
+    return found
+
+
+class Study:
+    """The recorded measurements."""
+
+    def __init__(self, path: Path | str = RECORD):
+        self.record: dict[str, Any] = read_record(path)
+        self.lengths: list[int] = self.record["lengths"]
+        self.sizes: list[int] = self.record["sizes"]
+        self.seconds = {
+            name: np.array(values) for name, values in self.record["seconds"].items()
+        }  # (repeats, sizes, lengths) each
+        self.memory: dict[str, dict[str, list[int]]] = self.record["memory"]
+
+    def over_lengths(self, name: str, d_model: int) -> np.ndarray:
+        """Return the seconds of a layer at one size, (repeats, lengths)."""
+        return self.seconds[name][:, self.sizes.index(d_model)]
+
+    def over_sizes(self, name: str, length: int) -> np.ndarray:
+        """Return the seconds of a layer at one length, (repeats, sizes)."""
+        return self.seconds[name][:, :, self.lengths.index(length)]
+
+    def crossovers(self, first: str, second: str) -> list[list[float | None]]:
+        """Find the length above which one layer takes longer than another."""
+        found = []
+        for d_model in self.sizes:
+            pairs = zip(
+                *(self.over_lengths(name, d_model) for name in (first, second)), strict=True
+            )
+            found.append([crossover(self.lengths, one, other) for one, other in pairs])
+        return found

@@ -1,0 +1,188 @@
+"""One encoder on four tasks, beside rivals: ten seeds each, in a record.
+
+    python -m transformer_book.studies.other_tasks.study       an hour on one core
+
+All networks have the same inputs, batches, warm-up and dropout, and about as many parameters. Each
+is trained for the task's number of steps and for four times as many. Its learning rate is the one
+with the highest mean score of three seeds on the validation set; then ten seeds train with that
+rate and are tested. A network leads another if the 95% interval of the difference, paired by seed,
+excludes 0; if two networks were equally good, one comparison in twenty would still find a lead.
+Ctrl-C stops the recording; the same command continues it.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import nn
+
+from transformer.model.config import TransformerConfig
+from transformer.model.positional import NoPositions
+from transformer.recipes.record import read_record
+from transformer_book.studies.other_tasks.encoder_model import EncoderModel, answers, train_by_rows
+from transformer_book.studies.other_tasks.rivals import AttentiveGRU, LSTMModel, count
+from transformer_book.studies.other_tasks.tasks import D_MODEL, NAMES, PARTS, Task, load_task
+from transformer_book.studies.recording import Recording, parser, rounded
+
+RECORD = Path(__file__).with_name("study.json")
+SEEDS, TRIED = tuple(range(10)), 3  #: The first seeds also try the learning rates.
+BATCH_SIZE, DROPOUT = 32, 0.1
+DIGITS = 4  #: Decimals of a score in the record.
+WARMUP = 0.1  #: Share of the steps in which the learning rate rises.
+
+#: Tasks on which the encoder is trained without positions, too.
+CONTROLLED = ("digits", "phrases")
+RIVALS = ("Transformer", "LSTM", "GRU + self-attention")
+FACTOR = 4  #: On the number of steps, in the long training.
+#: The learning rates that are tried, by the factor on the number of steps.
+RATES = {1: (2e-3, 5e-3, 1e-2, 2e-2, 4e-2), FACTOR: (1e-3, 2e-3, 5e-3, 1e-2, 2e-2)}
+
+#: The encoder of all four tasks; its vocabulary is that of the task.
+CONFIG = TransformerConfig(
+    vocab_size=4, d_model=D_MODEL, d_ff=64, num_heads=4, num_layers=2, dropout=DROPOUT
+)
+
+
+def encoder(task: Task) -> nn.Module:
+    """Make the encoder with the inputs and the head of a task."""
+    return EncoderModel(CONFIG, task.embedding(), task.outputs, task.each)
+
+
+def unplaced(task: Task) -> nn.Module:
+    """Make the encoder without positions: the control."""
+    model = EncoderModel(CONFIG, task.embedding(), task.outputs, task.each)
+    model.positions = NoPositions()
+    return model
+
+
+#: The networks, by the names in the record.
+NETWORKS: Mapping[str, Callable[[Task], nn.Module]] = {
+    "Transformer": encoder,
+    "without positions": unplaced,
+    "LSTM": lambda task: LSTMModel(task.embedding(), D_MODEL, task.outputs, task.each, DROPOUT),
+    "GRU + self-attention": lambda task: AttentiveGRU(
+        task.embedding(), D_MODEL, task.outputs, each=task.each, dropout=DROPOUT
+    ),
+}
+
+
+def train(name: str, task: Task, seed: int, rate: float, factor: int = 1) -> nn.Module:
+    """Train a network on a task, for ``factor`` times the task's number of steps."""
+    torch.manual_seed(seed)
+    model, steps = NETWORKS[name](task), factor * task.steps
+
+    def loss(rows: torch.Tensor) -> torch.Tensor:
+        right = {kind: values[rows] for kind, values in task.answers.items()}
+        return task.loss(model(task.inputs[rows]), right)
+
+    warmup = round(WARMUP * steps)
+    train_by_rows(model, loss, len(task.inputs), steps, BATCH_SIZE, rate, warmup, seed)
+    return model
+
+
+Runs = Sequence[Mapping[str, Any]]
+
+
+def scores_of(
+    runs: Runs,
+    task: str,
+    method: str,
+    factor: int = 1,
+    part: str = "test",
+    rate: float | None = None,
+) -> Float[np.ndarray, " seeds"]:
+    """Return the recorded scores of a method, by seed; one value for a method without seeds.
+
+    Args:
+        factor: on the number of steps.
+        part: which part of the data they were measured on, "validation" or "test".
+        rate: a learning rate; None for all, which for the test is the one that was chosen.
+    """
+    found = [
+        run
+        for run in runs
+        if (run["task"], run["method"], run["factor"], run["part"]) == (task, method, factor, part)
+        and rate in (None, run.get("rate"))
+    ]
+    found.sort(key=lambda run: run.get("seed", 0))
+    # The first score is the one by which methods are compared.
+    return np.array([next(iter(run["scores"].values())) for run in found], dtype=float)
+
+
+def chosen_rate(runs: Runs, task: str, method: str, factor: int = 1) -> float:
+    """Return the learning rate with the highest mean score on the validation set."""
+    return max(
+        RATES[factor],
+        key=lambda rate: scores_of(runs, task, method, factor, "validation", rate).mean(),
+    )
+
+
+def cases() -> list[tuple[str, str, int]]:
+    """List task, network and factor of all training runs."""
+    return [
+        (name, method, factor)
+        for factor, name, method in product(RATES, NAMES, NETWORKS)
+        if method != "without positions" or name in CONTROLLED
+    ]
+
+
+def main() -> None:
+    """Record the runs that are missing."""
+    output = parser(__doc__, RECORD).parse_args().output
+    torch.set_num_threads(1)
+    tasks = {(name, part): load_task(name, part) for name in NAMES for part in PARTS}
+    recording = Recording(
+        output, "transformer_book.studies.other_tasks.study", digits=DIGITS,
+        batch_size=BATCH_SIZE, dropout=DROPOUT, warmup=WARMUP,
+        steps={name: tasks[name, "test"].steps for name in NAMES},
+        sizes={
+            part: {name: [len(t.inputs), len(t.test_inputs)]
+                   for name in NAMES for t in [tasks[name, part]]}
+            for part in PARTS
+        },
+    )  # fmt: skip
+    runs = recording.content.setdefault("runs", [])
+    names = ("task", "method", "factor", "part", "rate", "seed")
+    done = {tuple(run.get(name) for name in names) for run in runs}
+
+    def record(*case: Any) -> None:
+        if case in done:
+            return
+        name, method, factor, part, rate, seed = case
+        task, begun = tasks[name, part], time.process_time()
+        model = train(method, task, seed, rate, factor)
+        # Rates are chosen from these numbers, so they are as in the file, also when it is resumed.
+        scores = rounded(task.score(answers(model, task.test_inputs), task.test_answers), DIGITS)
+        run = dict(zip(names, case, strict=True))
+        spent = dict(parameters=count(model), seconds=time.process_time() - begun)
+        runs.append(run | dict(scores=scores) | spent)
+        recording.save(f"{run}: {scores}")
+
+    for name in NAMES:
+        task = tasks[name, "test"]
+        for method, make in (task.simple, ("gradient boosting", task.boosting)):
+            if (name, method, 1, "test", None, None) not in done:
+                run = dict(task=name, method=method, factor=1, part="test")
+                runs.append(run | dict(scores=make()))
+                recording.save(f"{run}: {runs[-1]['scores']}")
+    for name, method, factor in cases():
+        for seed, rate in product(SEEDS[:TRIED], RATES[factor]):
+            record(name, method, factor, "validation", rate, seed)
+        rate = chosen_rate(runs, name, method, factor)
+        for seed in SEEDS:
+            record(name, method, factor, "test", rate, seed)
+    recording.save("all runs are there")
+
+
+def recorded_study(path: Path = RECORD) -> dict[str, Any]:
+    """Read the record."""
+    return read_record(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Labelled bracketing: how many phrases of a tree are right, as the program ``evalb`` counts them.
+
+A phrase is right if the other tree has one of the same label over the same words. The parameters
+are those for the WSJ (``COLLINS.prm``):
+
+- Punctuation is removed from both trees first: words that the *gold* tree tags ``,`` ``:`` ``.``
+  or as quotation marks. A phrase of nothing else does not count.
+- Tags are not phrases and do not count. A root called ``TOP``, ``S1`` or ``ROOT`` does not count.
+- ``ADVP`` and ``PRT`` are the same label.
+- Counts are added over all sentences before precision and recall are computed.
+- Of two equal phrases over the same words, each must be found.
+
+Crossing brackets and accuracy of tags are not counted. Where evalb skips a sentence whose trees
+differ in length, this raises an error;
+:func:`~transformer_book.studies.parsing.linearised_trees.from_brackets` never makes such a tree."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+from itertools import accumulate
+
+from transformer.data.corpora.treebank import Tree
+
+PUNCTUATION = frozenset({",", ":", "``", "''", "."})
+
+UNCOUNTED = frozenset({"", "TOP", "S1", "ROOT"})
+
+_SAME = {"PRT": "ADVP"}
+
+
+@dataclass(frozen=True)
+class Bracketing:
+    """Counts of one sentence or of many; precision, recall and F1 are per cent."""
+
+    matched: int = 0  #: phrases of both trees
+    gold: int = 0  #: phrases of the right trees
+    predicted: int = 0  #: phrases of the predicted trees
+    exact: int = 0  #: sentences with exactly the right phrases
+    sentences: int = 0
+
+    def __add__(self, other: "Bracketing") -> "Bracketing":
+        return Bracketing(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def precision(self) -> float:
+        """Share of the predicted phrases that are right; 0 if there are none."""
+        return 100 * self.matched / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the gold phrases that are found; 0 if there are none."""
+        return 100 * self.matched / self.gold if self.gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall; 0 if nothing is right."""
+        both = self.gold + self.predicted
+        return 200 * self.matched / both if both else 0.0
+
+    @property
+    def exact_match(self) -> float:
+        """Share of the sentences with exactly the right phrases."""
+        return 100 * self.exact / self.sentences if self.sentences else 0.0
+
+
+def word_places(gold: Tree) -> list[int]:
+    """Return the position of each word, and of the end, without punctuation."""
+    return list(accumulate((leaf.label not in PUNCTUATION for leaf in gold.leaves()), initial=0))
+
+
+def counted_phrases(tree: Tree, gold: Tree) -> Counter[tuple[str, int, int]]:
+    """Count the (label, first word, end) of the phrases that evalb considers.
+
+    Positions leave out the words that the tags of ``gold`` mark as punctuation.
+    """
+    if tree.words() != gold.words():
+        raise ValueError("tree must be over the words of gold")
+    place = word_places(gold)
+    found: Counter[tuple[str, int, int]] = Counter()
+    for label, start, end in tree.phrases():
+        if label not in UNCOUNTED and place[start] < place[end]:
+            found[_SAME.get(label, label), place[start], place[end]] += 1
+    return found
+
+
+def compare(gold: Tree, predicted: Tree) -> Bracketing:
+    """Compare two trees over the same words; the tags of ``predicted`` are ignored."""
+    right, guessed = counted_phrases(gold, gold), counted_phrases(predicted, gold)
+    matched, exact = (right & guessed).total(), int(right == guessed)
+    return Bracketing(matched, right.total(), guessed.total(), exact, 1)
+
+
+def compare_all(gold: Iterable[Tree], predicted: Iterable[Tree]) -> Bracketing:
+    """Compare the trees of many sentences, in the same order, and add the counts.
+
+    Paper: Table 4
+    """
+    pairs = zip(gold, predicted, strict=True)
+    return sum((compare(right, guess) for right, guess in pairs), Bracketing())
+
+
+def by_length(
+    gold: Sequence[Tree], predicted: Sequence[Tree], bounds: Sequence[int] = (10, 20, 30, 40)
+) -> dict[str, Bracketing]:
+    """Compare the trees of many sentences in groups by length, such as ``11-20`` and ``41+``.
+
+    ``bounds`` are the largest numbers of words, punctuation included, of all groups but the last.
+    """
+    lows = [1, *(bound + 1 for bound in bounds)]
+    names = [f"{low}-{high}" for low, high in zip(lows, bounds, strict=False)] + [f"{lows[-1]}+"]
+    groups = dict.fromkeys(names, Bracketing())
+    for right, guess in zip(gold, predicted, strict=True):
+        length = len(right.leaves())
+        groups[names[sum(length > bound for bound in bounds)]] += compare(right, guess)
+    return {name: found for name, found in groups.items() if found.sentences}

@@ -1,0 +1,231 @@
+"""Table 4 at a small size: two parsers, trained on the same articles and tested on unseen ones.
+
+Both are trained to write ``XX`` for every word, as Vinyals et al. (2015) did, and to write its tag,
+as the published code does, on the same batches for equally many steps. Training takes minutes per
+parser on one CPU core, so the results are recorded by
+:mod:`transformer_book.studies.parsing.record`.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer.baselines import RecurrentConfig
+from transformer.data.batching import TokenBatches
+from transformer.data.corpora.treebank import Tree, Treebank, no_longer_than, split_articles
+from transformer.model.base import TranslationModel
+from transformer.model.config import TransformerConfig
+from transformer.recipes.record import read_record
+from transformer.training.checkpoint import average_checkpoints
+from transformer.training.config import TrainingConfig
+from transformer.training.trainer import Trainer
+from transformer_book.studies.parsing.bracketing import by_length, compare_all
+from transformer_book.studies.parsing.linearised_trees import from_brackets
+from transformer_book.studies.parsing.parsers import (
+    Parser,
+    Search,
+    build_parser,
+    malformed_share,
+    parse,
+)
+from transformer_book.studies.parsing.tree_vocabulary import TreeVocabulary
+
+#: Words of the longest training sentence.
+MAX_WORDS = 20
+
+#: The results, and the outputs of the parsers.
+RECORD = Path(__file__).parent / "parsing.json"
+
+
+def outputs_file(record: Path) -> Path:
+    """Return the path of the outputs that the scores of a record were computed from."""
+    return record.with_name(f"{record.stem}-outputs.json.gz")
+
+
+OUTPUTS = outputs_file(RECORD)
+
+#: Greedy search, an ordinary beam, the paper's, and the same three among trees only.
+SEARCHES = {
+    "greedy": Search(beam_size=1),
+    "beam 4": Search(beam_size=4),
+    "beam 21": Search(),
+    "trees, greedy": Search(beam_size=1, alpha=0.0, trees_only=True),
+    "trees, beam 4": Search(beam_size=4, alpha=0.0, trees_only=True),
+    "trees, beam 21": Search(alpha=0.0, trees_only=True),
+}
+
+# All see the same sentences in each step. Gradients of recurrent networks can explode over many
+# steps, so they are clipped, and the Transformer's are as well.
+_TRAINING = TrainingConfig(
+    max_steps=6000, batch_tokens=1200, max_length=None, warmup_steps=800, learning_rate_factor=0.4,
+    clip_norm=1.0, log_every=100, validate_every=500, save_every=250, keep_last=5,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ParsingRecipe:
+    """A parser, what it writes, and its training."""
+
+    model: TransformerConfig | RecurrentConfig
+    training: TrainingConfig = _TRAINING
+    tags: bool = False  #: whether it writes the tag of each word, not ``XX``
+
+
+# The vocabulary size is replaced by that of the treebank.
+_MODELS: dict[str, TransformerConfig | RecurrentConfig] = {
+    "transformer": TransformerConfig(
+        vocab_size=8, d_model=128, d_ff=256, num_heads=4, num_layers=2, dropout=0.1,
+        attention_dropout=0.1,
+    ),
+    "recurrent": RecurrentConfig(vocab_size=8, d_model=128, d_hidden=192, dropout=0.1),
+}  # fmt: skip
+
+#: Seeds of the recorded runs.
+SEEDS = (1, 2)
+
+#: What is recorded, by architecture and by what is written for a word.
+RECIPES: dict[tuple[str, str], ParsingRecipe] = {
+    (name, word): ParsingRecipe(model, tags=word == "tags")
+    for word in ("XX", "tags")
+    for name, model in _MODELS.items()
+}
+
+
+def run_name(architecture: str, word: str, seed: int) -> str:
+    """Name a run in the record, and its outputs."""
+    return f"{architecture}, {word}, seed {seed}"
+
+
+@dataclass(frozen=True)
+class ParsingText:
+    """The trees of a treebank, split by article, and the vocabulary of the training part."""
+
+    train: list[Tree]
+    validation: list[Tree]
+    test: list[Tree]  #: of any length
+    vocabulary: TreeVocabulary
+
+
+def parsing_text(treebank: Treebank, max_words: int = MAX_WORDS, tags: bool = False) -> ParsingText:
+    """Split a treebank by article, and leave long sentences out of training and validation.
+
+    ``tags`` says whether a parser writes the tag of each word, not ``XX``.
+    """
+    parts = {name: treebank.trees(a) for name, a in split_articles(treebank.articles).items()}
+    train = no_longer_than(parts["train"], max_words)
+    validation = no_longer_than(parts["validation"], max_words)
+    return ParsingText(train, validation, parts["test"], TreeVocabulary.learn(train, tags=tags))
+
+
+def train_parser(
+    recipe: ParsingRecipe,
+    text: ParsingText,
+    folder: Path | str,
+    watched: int = 100,
+    progress: bool | None = None,
+) -> tuple[Parser, Trainer]:
+    """Train or resume a parser; return it with the mean of its last checkpoints, and its trainer.
+
+    At each validation, about ``watched`` validation sentences are parsed greedily.
+
+    Paper: sections 5.3 and 6.3
+    """
+    training = recipe.training
+    torch.manual_seed(training.seed)
+    model = build_parser(recipe.model, text.vocabulary)
+    encode = text.vocabulary.encode_trees
+    validation = TokenBatches(encode(text.validation), training.batch_tokens)
+    step = max(1, len(text.validation) // max(1, watched))
+    sample = text.validation[::step][:watched]
+
+    def score(model: TranslationModel) -> dict[str, float]:
+        found = parse(model, text.vocabulary, [t.words() for t in sample], Search(beam_size=1))
+        f1 = compare_all(sample, [each.tree for each in found]).f1
+        return dict(f1=f1, malformed=malformed_share(found))
+
+    trainer = Trainer(
+        model,
+        encode(text.train),
+        training,
+        folder,
+        validation=validation,
+        score=score if sample else None,
+        progress=progress,
+    )
+    if not trainer.fit():
+        raise InterruptedError(f"training stopped at step {trainer.step}; run it again to resume")
+    model.load_state_dict(average_checkpoints(trainer.checkpoints()))
+    return model, trainer
+
+
+def parts_to_score(test: Sequence[Tree], max_words: int = MAX_WORDS) -> dict[str, list[Tree]]:
+    """Choose the test trees to score.
+
+    "all" are no longer than in training, "sample" are 300 of them for slow beams, "longer" are 150
+    of more words, at most twice as many.
+    """
+    short, double = no_longer_than(test, max_words), no_longer_than(test, 2 * max_words)
+    longer = [tree for tree in double if len(tree.leaves()) > max_words]
+    return {"all": short, "sample": _spread(short, 300), "longer": _spread(longer, 150)}
+
+
+def _spread(trees: Sequence[Tree], count: int) -> list[Tree]:
+    """Select about ``count`` trees at equal distances."""
+    return list(trees[:: max(1, len(trees) // count)][:count])
+
+
+#: The trees on which each search is scored.
+PLAN = [
+    ("greedy", "all"),
+    ("greedy", "longer"),
+    ("trees, greedy", "all"),
+    ("trees, beam 4", "all"),
+    ("trees, beam 4", "longer"),
+    ("beam 4", "sample"),
+    ("beam 21", "sample"),
+    ("trees, beam 21", "sample"),
+]
+
+
+def outputs_of(
+    model: Parser, vocabulary: TreeVocabulary, trees: Sequence[Tree], search: Search
+) -> list[str]:
+    """Return the unrepaired outputs for the words of some trees: brackets separated by spaces."""
+    found = parse(model, vocabulary, [tree.words() for tree in trees], search)
+    return [" ".join(each.pieces) for each in found]
+
+
+def scores_of(trees: Sequence[Tree], outputs: Sequence[str]) -> dict[str, Any]:
+    """Repair the outputs of :func:`outputs_of`, and compare them with the right trees, in per cent.
+
+    "f1_skipping" is the F1 of the outputs that were trees, as of a scorer that skips the others.
+    """
+    pairs = zip(outputs, trees, strict=True)
+    parses = [from_brackets(line.split(), tree.words()) for line, tree in pairs]
+    guesses = [each.tree for each in parses]
+    whole = [i for i, each in enumerate(parses) if not each.faults]
+    found = compare_all(trees, guesses)
+    skipping = compare_all([trees[i] for i in whole], [guesses[i] for i in whole])
+    return dict(
+        sentences=found.sentences,
+        f1=found.f1,
+        precision=found.precision,
+        recall=found.recall,
+        exact_match=found.exact_match,
+        malformed=malformed_share(parses),
+        f1_skipping=skipping.f1,
+        faults=dict(Counter(fault for each in parses for fault in each.faults)),
+        f1_by_length={
+            name: dict(sentences=group.sentences, f1=group.f1)
+            for name, group in by_length(trees, guesses, (5, 10, 15, 20, 25)).items()
+        },
+    )
+
+
+def recorded_study(path: Path | str = RECORD) -> dict[str, Any]:
+    """Read the record of the package or another one."""
+    return read_record(path)

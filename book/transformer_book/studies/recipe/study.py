@@ -1,0 +1,115 @@
+"""A small Table 3 (D): dropout, label smoothing and beta2 changed one at a time, and averaging.
+
+All variants and seeds together take about half an hour, too long for a page of the book, so the
+results are recorded.
+
+Paper: sections 5.3, 5.4 and 6.1, Table 3 (D)
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from transformer.data.batching import EncodedPairs, Sentences
+from transformer.inference.metrics import bleu, chrf
+from transformer.inference.translator import Translator
+from transformer.recipes.presets import Preset
+from transformer.recipes.record import read_record
+from transformer_book.studies.training import (
+    RECIPE,
+    ShortText,
+    Weights,
+    make_model,
+    mean_weights,
+    quality,
+    train,
+)
+
+RECORD = Path(__file__).parent / "recipe.json"
+
+SEEDS = tuple(range(8))
+
+#: Few pairs with many epochs, and many pairs with few epochs.
+SETTINGS: dict[str, Preset] = {
+    "few pairs": RECIPE.with_changes(
+        num_layers=1, max_steps=1200, train_pairs=4_000, test_pairs=1000, validate_every=200
+    ),
+    "many pairs": RECIPE.with_changes(
+        num_layers=1, max_steps=1600, train_pairs=25_000, test_pairs=1000, validate_every=200
+    ),
+}
+
+#: The changes of each variant. Dropout and smoothing of 0 and 0.2 are Table 3 (D); dropout
+#: everywhere is a later default of the published code; 0.999 is the usual beta2.
+VARIANTS: dict[str, dict[str, dict[str, float]]] = {
+    "few pairs": {
+        "base": {},
+        "dropout 0": dict(dropout=0.0),
+        "dropout 0.2": dict(dropout=0.2),
+        "dropout everywhere": dict(attention_dropout=0.1, activation_dropout=0.1),
+        "smoothing 0": dict(label_smoothing=0.0),
+        "smoothing 0.2": dict(label_smoothing=0.2),
+        "beta2 0.999": dict(beta2=0.999),
+    },
+    "many pairs": {
+        "base": {},
+        "smoothing 0": dict(label_smoothing=0.0),
+        "smoothing 0.2": dict(label_smoothing=0.2),
+    },
+}
+
+
+def run_variant(preset: Preset, text: ShortText) -> dict[str, Any]:
+    """Train once, and measure the weights during and after training and the mean of the last.
+
+    Returns:
+        "losses" (the mean of every ``validate_every`` steps in nats per token, with smoothing),
+        "curve" (a :class:`~transformer_book.studies.training.Quality` for each of them), "train"
+        (the last weights on training pairs), "last" and "averaged" (with BLEU and chrF of greedy
+        translations), the "signatures" of these two, and their "translations".
+    """
+    config, model = preset.training, make_model(preset)
+    every, end = config.validate_every, config.max_steps
+    measured = range(every, end + 1, every)
+    averaged = range(end, 0, -config.save_every)[: config.keep_last]
+    found = train(model, text.train, config, keep={*measured, *averaged})
+    weights, signatures, texts = found.snapshots, {}, {}
+
+    def scores(name: str, weights: Weights) -> dict[str, Any]:
+        result = asdict(quality(model, text.held_out, weights))
+        translator = Translator(model, text.tokenizer)
+        texts[name] = translator.translate(
+            text.text.source, beam_size=1, batch_size=256, sentence_case=False
+        )
+        for score in (metric(texts[name], text.text.target) for metric in (bleu, chrf)):
+            result[score.name] = score.score
+            signatures[score.name] = score.signature
+        return result
+
+    return dict(
+        losses=[float(found.losses[step - every : step].mean()) for step in measured],
+        curve=[
+            dict(step=step) | asdict(quality(model, text.held_out, weights[step]))
+            for step in measured
+        ],
+        averaged=scores("averaged", mean_weights([weights[step] for step in averaged])),
+        last=scores("last", weights[end]),
+        train=asdict(quality(model, first_pairs(text.train, len(text.held_out)))),
+        signatures=signatures,
+        translations=texts,
+    )
+
+
+def first_pairs(pairs: EncodedPairs, count: int) -> EncodedPairs:
+    """Return the first ``count`` pairs, or all if there are fewer."""
+
+    def first(side: Sentences) -> Sentences:
+        offsets = side.offsets[: count + 1]
+        return Sentences(side.ids[: offsets[-1]], offsets)
+
+    return EncodedPairs(first(pairs.source), first(pairs.target), pairs.pad_id, pairs.bos_id)
+
+
+def recorded_study(path: Path | str = RECORD) -> dict[str, Any]:
+    """Read the recorded results; "runs" has one entry per setting, variant and seed."""
+    return read_record(path)

@@ -1,0 +1,83 @@
+"""Short training runs that begin with different learning rates, over a range of peaks.
+
+Paper: section 5.3
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from transformer.training.schedule import learning_rate
+from transformer_book.studies.training import RECIPE, ShortText, make_model, quality, train
+
+RECORD = Path(__file__).parent / "warm_up.json"
+
+#: The small model of the recorded study, for a few epochs.
+PRESET = RECIPE.with_changes(num_layers=1, max_steps=200)
+
+Start = Literal["climb", "peak", "half"]
+#: The first 100 steps: a warm-up; the peak; or half of it, which is about the mean of the warm-up.
+STARTS: tuple[Start, ...] = ("climb", "peak", "half")
+PEAKS = (0.003, 0.006, 0.012, 0.024)  # the highest learning rate of a run
+WARMUP = 100  # steps; 100 = 2 / (1 - beta2), the rule of Ma and Yarats
+SEEDS = tuple(range(1, 9))
+MEASURED = (100, 200)  # steps after which held-out perplexity is measured
+MOVES = (1, 2, 5, 10, 20, 50, 100, 150, 200)  # steps whose length is recorded
+
+
+def rate_of(start: Start, peak: float, step: int, d_model: int) -> float:
+    """Return the learning rate of a step; after the first 100, it is the same for every start."""
+    factor = peak * math.sqrt(d_model * WARMUP)
+    if start == "climb" or step > WARMUP:
+        return learning_rate(step, d_model, WARMUP, factor)
+    return peak if start == "peak" else peak / 2
+
+
+def run(peak: float, start: Start, seed: int, text: ShortText) -> dict[str, Any]:
+    """Train once, with one learning rate in the first 100 steps or a climb to the peak.
+
+    Returns:
+        "perplexity" on held-out text after the steps of ``MEASURED``, and "moves", the root mean
+        square change of the weights in the steps of ``MOVES``, in units of the learning rate.
+    """
+    preset = PRESET.with_changes(seed=seed)
+    model = make_model(preset)
+    found = train(
+        model, text.train, preset.training,
+        rate=lambda step: rate_of(start, peak, step, model.config.d_model), keep=MEASURED,
+    )  # fmt: skip
+    scores = [quality(model, text.held_out, found.snapshots[step]) for step in MEASURED]
+    return dict(
+        peak=peak,
+        start=start,
+        seed=seed,
+        perplexity=[score.perplexity for score in scores],
+        moves=[float(found.moves[step - 1]) for step in MOVES],
+    )
+
+
+def perplexities(
+    runs: Iterable[Mapping[str, Any]], peak: float, start: Start
+) -> Float[np.ndarray, "seeds steps"]:
+    """Return the recorded perplexities of one way to train, a row per seed in rising order."""
+    return _of_seeds(runs, peak, start, "perplexity")
+
+
+def moves(
+    runs: Iterable[Mapping[str, Any]], peak: float, start: Start
+) -> Float[np.ndarray, "seeds steps"]:
+    """Return the recorded lengths of the steps in ``MOVES``, a row per seed in rising order."""
+    return _of_seeds(runs, peak, start, "moves")
+
+
+def _of_seeds(
+    runs: Iterable[Mapping[str, Any]], peak: float, start: Start, name: str
+) -> np.ndarray:
+    found = {
+        each["seed"]: each[name] for each in runs if (each["peak"], each["start"]) == (peak, start)
+    }
+    return np.array([found[seed] for seed in sorted(found)])

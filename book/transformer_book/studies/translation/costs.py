@@ -1,0 +1,37 @@
+"""The arithmetic of a recorded training run, counted while its model runs.
+
+Paper: section 6.1, Table 2 (training cost)
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer.model.attention import record_attention
+from transformer.recipes.architectures import ARCHITECTURES, build_model
+from transformer_book.studies.layer_types.operations import multiply_adds
+
+
+def training_work(record: dict[str, Any], length: int = 15) -> float:
+    """Count the operations of a run's matrix products and convolutions.
+
+    A forward pass of the model is counted, per target token; the backward pass costs twice as much.
+    A multiplication and an addition are two operations, as in
+    :func:`~transformer.recipes.estimate.training_flops`.
+
+    Args:
+        record: of the run.
+        length: of source and target, in tokens; it has little influence.
+    """
+    config = ARCHITECTURES[record.get("architecture", "transformer")][0]
+    model: Any = build_model(config(**record["preset"]["model"])).eval()
+
+    def both(tokens: Tensor) -> Tensor:
+        with record_attention(model):  # fused attention would not be counted
+            output: Tensor = model(tokens, tokens)
+        return output
+
+    tokens = torch.full((1, length), model.config.eos_id + 1)
+    products = sum(multiply_adds(both, tokens).values())
+    return 3.0 * 2 * products / length * record["target_tokens"]

@@ -1,0 +1,184 @@
+"""Roles of heads: the share of a head's attention on the previous token, the next token, the same
+word elsewhere, the end of the sentence, punctuation, or the word being translated.
+
+Uniform attention has a share on everything, so each score comes with that of uniform attention on
+the same sentences, and untrained models show the scores that arise by chance.
+
+Paper: section 4 (individual attention heads learn to perform different tasks), Figures 3 to 5
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from transformer.data.batching import Batch
+from transformer.data.tokenizer import TokenizerLike
+from transformer.model.base import evaluation_mode
+from transformer.model.transformer import Transformer
+from transformer_book.studies.what_heads_learn.ablation import KINDS, Head, Kind
+
+#: The roles in each kind of attention. "start" is BOS, "end" is EOS, "mark" is punctuation,
+#: "translated" a source token linked to the token about to be written, "just read" one linked to
+#: the token written last.
+ROLES: dict[Kind, tuple[str, ...]] = {
+    "encoder": ("itself", "previous", "next", "same word", "mark", "end"),
+    "decoder": ("itself", "previous", "same word", "mark", "start"),
+    "cross": ("same place", "translated", "just read", "mark", "end"),
+}
+
+# A link matrix per pair: links[i][s, t] is True if source token s belongs to target token t.
+Links = Sequence[np.ndarray]
+
+# By the name of a head, such as "encoder 1.1", its score in each role.
+Named = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class RoleScores:
+    """The share of attention of each head of one kind on each role.
+
+    Args:
+        weight: mean weight on the role's keys, over the queries that have such keys, 0 to 1.
+    """
+
+    roles: tuple[str, ...]
+    weight: Float[np.ndarray, "roles layers H"]
+    even: Float[np.ndarray, " roles"]
+    queries: Int[np.ndarray, " roles"]
+
+    def of(self, role: str) -> Float[np.ndarray, "layers H"]:
+        """Return the scores of all heads in one role."""
+        return self.weight[self.roles.index(role)]
+
+
+def mark_ids(tokenizer: TokenizerLike) -> list[int]:
+    """Return the ids of all tokens that consist of punctuation."""
+    labels = tokenizer.tokens(range(tokenizer.vocab_size))
+    return [
+        i
+        for i, label in enumerate(labels)
+        if (text := label.strip("▁")) and not any(c.isalnum() or c in "<>" for c in text)
+    ]
+
+
+def role_patterns(
+    kind: Kind,
+    queries: Int[Tensor, "B T"],
+    keys: Int[Tensor, "B S"],
+    model: Transformer,
+    marks: Collection[int],
+    links: Links | None = None,
+) -> tuple[Bool[Tensor, "B T S"], dict[str, Bool[Tensor, "B T S"]]]:
+    """Return which keys each query may see, and which of these belong to each role.
+
+    Args:
+        links: of each pair, source by target tokens; without them "translated" and "just read"
+            are omitted.
+    """
+    c = model.config
+    t, s = torch.arange(queries.size(1))[:, None], torch.arange(keys.size(1))
+    asks, asked = (queries != c.pad_id)[:, :, None], (keys != c.pad_id)[:, None, :]
+    visible = asks & asked & ((s <= t) if kind == "decoder" else torch.ones_like(s <= t))
+    same = queries[:, :, None] == keys[:, None, :]
+    on_mark = torch.isin(keys, torch.tensor(sorted(marks)))[:, None, :]
+    found = {"itself": s == t, "previous": s == t - 1, "next": s == t + 1}
+    found |= {"same word": same & (s != t), "mark": on_mark}
+    found |= {"start": (keys == c.bos_id)[:, None, :], "end": (keys == c.eos_id)[:, None, :]}
+    if kind == "cross":
+        long, wide = ((ids != c.pad_id).sum(dim=1)[:, None, None] for ids in (queries, keys))
+        found["same place"] = s == torch.round(t * (wide - 1) / (long - 1).clamp(min=1))
+        if links is not None:
+            found |= _linked(links, visible)
+    names = [role for role in ROLES[kind] if role in found]
+    return visible, {role: found[role] & visible for role in names}
+
+
+def _linked(links: Links, visible: Tensor) -> dict[str, Tensor]:
+    """Return the keys linked to the token about to be written, and to the one before."""
+    writes = torch.zeros_like(visible)
+    for row, matrix in enumerate(links):
+        wide, long = matrix.shape
+        writes[row, :long, :wide] = torch.from_numpy(matrix.T)
+    reads = torch.zeros_like(visible)
+    reads[:, 1:] = writes[:, :-1]
+    return {"translated": writes, "just read": reads}
+
+
+@torch.inference_mode()
+def role_scores(
+    model: Transformer,
+    batches: Sequence[Batch],
+    marks: Collection[int],
+    links: Sequence[Links] | None = None,
+) -> dict[Kind, RoleScores]:
+    """Score every head of a model in every role.
+
+    Paper: section 4, Figures 3 to 5
+    """
+    sums: dict[Kind, dict[str, list[Any]]] = {kind: {} for kind in KINDS}
+    for i, batch in enumerate(batches):
+        with evaluation_mode(model):
+            maps = model.attention_weights(batch.source, batch.target_input)
+        sides: dict[Kind, tuple[Tensor, Tensor]] = {
+            "encoder": (batch.source, batch.source),
+            "decoder": (batch.target_input, batch.target_input),
+            "cross": (batch.target_input, batch.source),
+        }
+        for kind, (queries, keys) in sides.items():
+            weights = torch.stack(getattr(maps, kind), dim=1)  # (B, layers, H, T, S)
+            batch_links = links[i] if links is not None else None
+            visible, patterns = role_patterns(kind, queries, keys, model, marks, batch_links)
+            for role, pattern in patterns.items():
+                has = pattern.any(dim=-1)  # queries with such a key
+                there = (weights * pattern[:, None, None]).sum(dim=-1)
+                chance = pattern.sum(dim=-1) / visible.sum(dim=-1).clamp(min=1)
+                total = sums[kind].setdefault(role, [0.0, 0.0, 0])
+                total[0] = total[0] + there.sum(dim=(0, 3)).double().numpy()
+                total[1] += chance[has].double().sum().item()
+                total[2] += int(has.sum())
+    return {kind: _divide(found) for kind, found in sums.items()}
+
+
+def _divide(found: dict[str, list[Any]]) -> RoleScores:
+    counts = np.array([count for _, _, count in found.values()])
+    most = np.maximum(counts, 1)
+    weight = np.stack([total for total, _, _ in found.values()])
+    chance = np.array([even for _, even, _ in found.values()])
+    return RoleScores(tuple(found), weight / most[:, None, None], chance / most, counts)
+
+
+def threshold(untrained: Sequence[Named], kind: Kind) -> dict[str, float]:
+    """Return the best score of any head of any untrained model in each role.
+
+    Args:
+        untrained: by the name of a head its score in each role, one mapping per model.
+    """
+    best: dict[str, float] = {}
+    for model in untrained:
+        for name, scores in model.items():
+            if Head.named(name).kind == kind:
+                best |= {role: max(score, best.get(role, 0.0)) for role, score in scores.items()}
+    return best
+
+
+def roles_of(
+    scores: Named, untrained: Sequence[Named], at_least: float = 0.5
+) -> dict[str, list[tuple[str, float]]]:
+    """Return the roles of each head: shares of ``at_least`` and above those by chance."""
+    chance = {kind: threshold(untrained, kind) for kind in KINDS}
+    return {
+        name: sorted(
+            (
+                (role, share)
+                for role, share in shares.items()
+                if share >= at_least and share > chance[Head.named(name).kind][role]
+            ),
+            key=lambda pair: -pair[1],
+        )
+        for name, shares in scores.items()
+    }

@@ -1,0 +1,261 @@
+"""Roles, ablation losses, BLEU and alignments of each head of the shipped model.
+
+The measurements take several minutes, too long for a page of the book, so they are recorded.
+
+Paper: section 4 and Figures 3 to 5
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+
+from transformer.data.batching import Batch, TokenBatches, encode_pairs
+from transformer.data.corpora import Corpus
+from transformer.data.parallel import Split
+from transformer.data.progress import progress
+from transformer.data.splits import components
+from transformer.inference.metrics import Score, bleu
+from transformer.inference.significance import bootstrap, interval, sentence_counts
+from transformer.inference.translator import Translator
+from transformer.model.transformer import Transformer
+from transformer.recipes.record import read_record
+from transformer_book.studies.what_heads_learn.ablation import (
+    KINDS,
+    Edit,
+    Head,
+    Kind,
+    PairLosses,
+    edited,
+    encode_all,
+    even,
+    heads_of,
+    pair_losses,
+    shuffled,
+    silent,
+)
+from transformer_book.studies.what_heads_learn.attention_alignment import (
+    Row,
+    cross_word_weights,
+    strongest_links,
+    token_links,
+)
+from transformer_book.studies.what_heads_learn.roles import Links, RoleScores, mark_ids, role_scores
+from transformer_book.studies.what_heads_learn.word_alignment import (
+    AlignedPair,
+    WordAligner,
+    aligned_both_ways,
+    alignment_error_rate,
+)
+
+# For each group of heads and each edit: a change, and the ends of its interval.
+Measured = dict[str, dict[str, list[float]]]
+
+#: The recorded study of the shipped weights.
+RECORD = Path(__file__).parent / "heads.json"
+
+#: Edits of a head's weights, by name.
+EDITS: dict[str, Edit] = {"silent": silent, "shuffled": shuffled, "even": even}
+UNTRAINED_SEEDS = (1, 2, 3)
+BATCH_TOKENS = 1024
+
+
+@dataclass(frozen=True)
+class StudyText:
+    """Pairs of a test split in batches, with their word alignments.
+
+    Args:
+        groups: of the pairs that share a sentence, in the order of the batches.
+    """
+
+    batches: list[Batch]
+    groups: list[int]
+    pairs: list[list[AlignedPair]]
+    marks: list[int]
+    aligners: tuple[WordAligner, WordAligner]
+
+    def links(self, translator: Translator) -> list[Links]:
+        """Return the sure links between tokens, batch by batch."""
+        return [[token_links(translator, pair) for pair in batch] for batch in self.pairs]
+
+
+def study_text(
+    translator: Translator, corpus: Corpus, pairs: int = 1000, aligner_pairs: int = 30_000
+) -> StudyText:
+    """Take the first pairs of a test split, and align them."""
+    test = Split(corpus.test.source[:pairs], corpus.test.target[:pairs])
+    more = [side[:aligner_pairs] for side in (corpus.train.source, corpus.train.target)]
+    text = Split(corpus.test.source + more[0], corpus.test.target + more[1])
+    aligners = WordAligner(text), WordAligner(text.swapped())
+    planned = TokenBatches(encode_pairs(translator.tokenizer, test), BATCH_TOKENS)
+    rows = planned.epoch(0)
+    aligned = aligned_both_ways(test, *aligners)
+    groups = components(test.source, test.target)
+    return StudyText(
+        [planned.batch(row) for row in rows],
+        [groups[i] for row in rows for i in row],
+        [[aligned[i] for i in row] for row in rows],
+        mark_ids(translator.tokenizer),
+        aligners,
+    )
+
+
+def untrained_scores(
+    translator: Translator, text: StudyText, links: Sequence[Links] | None = None
+) -> list[dict[Kind, RoleScores]]:
+    """Score untrained models of the same configuration, one per seed."""
+    found = []
+    for seed in UNTRAINED_SEEDS:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = Transformer(translator.model.config)
+        found.append(role_scores(model, text.batches, text.marks, links))
+    return found
+
+
+def loss_without(
+    model: Transformer,
+    text: StudyText,
+    groups: Mapping[str, Sequence[Head]],
+    edits: Mapping[str, Edit] = EDITS,
+    found: Measured | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[PairLosses, Measured]:
+    """Edit heads, one group after another, and measure the added loss.
+
+    Args:
+        found: results to add to, which are not measured again; None for no results.
+
+    Returns:
+        The losses of the unedited model, and for each group and edit: the added nats per token,
+        and the ends of its 95% interval over groups of pairs that share a sentence.
+    """
+    batches = text.batches
+    whole, memories = pair_losses(model, batches), encode_all(model, batches)
+    found = {} if found is None else found
+    for edit_name, edit in edits.items():
+        for name, heads in progress(groups.items()):
+            if edit_name in found.setdefault(name, {}):
+                continue
+            known = None if any(head.kind == "encoder" for head in heads) else memories
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)  # of the shuffles
+                changed = pair_losses(model, batches, dict.fromkeys(heads, edit), known)
+            more, draws = changed.more_than(whole, text.groups)
+            found[name][edit_name] = [more, *interval(draws)]
+            say(f"{name}, {edit_name}")
+    return whole, found
+
+
+def head_groups(model: Transformer) -> dict[str, list[Head]]:
+    """Return groups of heads such as "cross 3.1" and "cross layer 3" by name."""
+    heads = heads_of(model.config)
+    groups = {str(head): [head] for head in heads}
+    for head in heads:
+        groups.setdefault(f"{head.kind} layer {head.layer + 1}", []).append(head)
+    return groups
+
+
+def mixed_groups(model: Transformer, draws: int = 10, seed: int = 0) -> dict[str, list[Head]]:
+    """Draw groups as large as a layer, with heads of one kind from all layers, by name.
+
+    Each layer gives equally many heads to a group, or one more or less. A model with one layer has
+    no such groups. The draws are without replacement, from a list of all such groups, so the model
+    has to be small.
+    """
+    random, groups = Random(seed), {}
+    for kind in KINDS:
+        heads = [head for head in heads_of(model.config) if head.kind == kind]
+        layers = {head.layer for head in heads}
+        spread = []
+        for group in combinations(heads, model.config.num_heads):
+            counts = [sum(head.layer == layer for head in group) for layer in layers]
+            if len(layers) > 1 and max(counts) - min(counts) <= 1:
+                spread.append(list(group))
+        for number, drawn in enumerate(random.sample(spread, min(draws, len(spread))), 1):
+            groups[f"{kind} mixed {number}"] = drawn
+    return groups
+
+
+def bleu_without(
+    translator: Translator,
+    split: Split,
+    groups: Mapping[str, Sequence[Head]],
+    texts: dict[str, list[str]],
+    found: dict[str, list[float]] | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[float, dict[str, list[float]], str]:
+    """Silence heads, one group after another, and translate greedily.
+
+    Args:
+        texts: takes the translations, by the name of the group; those of the unedited model are
+            named "whole".
+        found: results to add to, which are not measured again; None for no results.
+
+    Returns:
+        BLEU of the unedited model; for each group the loss in BLEU, and the ends of its 95%
+        interval over groups of pairs that share a sentence; and the signature of the scores.
+    """
+    assert isinstance(translator.model, Transformer)
+    pairs, found = components(split.source, split.target), {} if found is None else found
+
+    def translate(name: str) -> tuple[np.ndarray, Score]:
+        texts[name] = translator.translate(split.source, beam_size=1, batch_size=128)
+        counts = sentence_counts(texts[name], split.target)
+        return bootstrap(counts, groups=pairs), bleu(texts[name], split.target)
+
+    draws, score = translate("whole")
+    for name, heads in groups.items():
+        if name in found:
+            continue
+        with edited(translator.model, dict.fromkeys(heads, silent)):
+            changed, now = translate(name)
+        found[name] = [score.score - now.score, *interval(draws - changed)]
+        say(f"{name}, BLEU")
+    return score.score, found, score.signature
+
+
+def alignment_errors(
+    translator: Translator, right: Sequence[AlignedPair], row: Row
+) -> dict[str, float]:
+    """Return the alignment error rate of cross-attention as a word alignment.
+
+    Returns:
+        The error rate of each head ("cross 3.1"), of the mean of each layer ("cross layer 3") and
+        of the mean of all.
+    """
+    weights = [cross_word_weights(translator, pair, row) for pair in right]
+    layers, heads = weights[0].shape[:2]
+
+    def rate(chosen: Iterable[np.ndarray]) -> float:
+        return alignment_error_rate([strongest_links(each) for each in chosen], right)
+
+    found = {
+        str(Head("cross", layer, index)): rate(w[layer, index] for w in weights)
+        for layer in range(layers)
+        for index in range(heads)
+    }
+    for layer in range(layers):
+        found[f"cross layer {layer + 1}"] = rate(w[layer].mean(axis=0) for w in weights)
+    return found | {"all": rate(w.mean(axis=(0, 1)) for w in weights)}
+
+
+def recorded_study(path: Path | str = RECORD) -> dict[str, Any]:
+    """Read the record: "loss", "bleu", "roles", "even", "untrained", "alignment", their origin."""
+    return read_record(path)
+
+
+def plain_scores(scores: Mapping[Kind, RoleScores]) -> dict[str, dict[str, float]]:
+    """Return the weight of each head on each role as plain numbers."""
+    return {
+        str(Head(kind, layer, index)): {
+            role: float(scores[kind].of(role)[layer, index]) for role in scores[kind].roles
+        }
+        for kind in KINDS
+        for layer, index in np.ndindex(scores[kind].weight.shape[1:])
+    }

@@ -1,0 +1,266 @@
+"""From text to batches: byte-pair encoding, one merge at a time, and sentences to pack.
+
+Paper: section 5.1
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+from matplotlib.figure import Figure
+
+from transformer_book.palette import COLOURS, ROLES, SOFT
+from transformer_book.widgets.base import Explorer
+
+Pair = tuple[bytes, bytes]
+
+
+class MergeStepper(Explorer):
+    """Step through merges: the most frequent pairs, and sentences in larger and larger pieces.
+
+    Args:
+        words: how often each word of the training text occurs.
+        merges: the learned merges, in their order.
+        texts: sentences to show, each as its words; a space belongs to the word after it.
+        counted: number of merges that are shown one by one, each with the counts of the most
+            frequent pairs.
+        leaps: numbers of merges that are shown after those, in ascending order.
+        shown: number of merges that is shown first, one of the stops.
+
+    Raises:
+        ValueError: if one of the first merges is not the most frequent pair of its step,
+            or ``shown`` is not shown.
+
+    Paper: section 5.1
+    """
+
+    kind = "merge-stepper"
+    parts = ("stepper.js", "stepper.css")
+    size = (6.4, 4.2)
+
+    def __init__(
+        self,
+        words: Mapping[str, int],
+        merges: Sequence[Pair],
+        texts: Sequence[Sequence[str]],
+        counted: int = 40,
+        leaps: Sequence[int] = (),
+        shown: int = 0,
+    ):
+        self.merges = list(merges)
+        self.stops = [*range(counted + 1), *leaps]
+        if shown not in self.stops:
+            raise ValueError(f"shown must be a number of merges that is shown, got {shown}")
+        self.shown = shown
+        self.most_frequent = _most_frequent(words, self.merges, counted + 1)
+        self.pieces = self._spell(texts)
+        self._opening = sum(len(word.encode()) for word in texts[-1][:5])
+        first, last = (sum(map(len, lines)) for lines in (self.pieces[0], self.pieces[-1]))
+        self.alt = (
+            f"{len(texts)} sentences, cut into pieces by byte-pair encoding, and the most frequent "
+            f"pairs of the training text. The first merge joins {_pair(self.merges[0])}, which "
+            f"occurs {self.most_frequent[0][0][1]:,} times. The sentences have {first} pieces "
+            f"before it and {last} after {self.stops[-1]:,} merges."
+        )
+
+    def _spell(self, texts: Sequence[Sequence[str]]) -> list[list[list[bytes]]]:
+        """Return the pieces of each text after each number of merges that is shown."""
+        spelled = [[[bytes([b]) for b in word.encode()] for word in text] for text in texts]
+        found, last = [], 0
+        for stop in self.stops:
+            for left, right in self.merges[last:stop]:
+                for text in spelled:
+                    text[:] = [_joined(word, left, right) for word in text]
+            found.append([[piece for word in text for piece in word] for text in spelled])
+            last = stop
+        return found
+
+    def payload(self) -> dict[str, Any]:
+        """Collect pieces and pairs of every step."""
+        return {
+            "title": "Join the most frequent pair",
+            "stops": self.stops,
+            "total": len(self.merges),
+            "pieces": [[[_label(p) for p in text] for text in step] for step in self.pieces],
+            "pairs": [[[*map(_label, pair), n] for pair, n in top] for top in self.most_frequent],
+            "joins": [list(map(_label, self._last_merge(stop))) for stop in self.stops[1:]],
+            "after": [
+                [list(map(_label, pair)) for pair in self.merges[stop : stop + 5]]
+                for stop in self.stops[len(self.most_frequent) :]
+            ],
+            "first": self.stops.index(self.shown),
+        }
+
+    def _last_merge(self, stop: int) -> Pair:
+        return self.merges[stop - 1]
+
+    def draw(self, figure: Figure) -> None:
+        """Draw the first words of the last sentence after the merges that change them."""
+        axes = figure.subplots()
+        axes.set_axis_off()
+        rows = self._changes()
+        axes.set(xlim=(0, 1), ylim=(len(rows), -0.9))
+        axes.text(0, -0.7, "merges", color=SOFT)
+        axes.text(0.16, -0.7, "pieces", color=SOFT)
+        for row, (stop, shown) in enumerate(rows):
+            axes.text(0, row, f"{stop:,}", color=ROLES["key"], va="center")
+            axes.text(0.16, row, shown, va="center", fontsize="small")
+
+    def _changes(self) -> list[tuple[int, str]]:
+        """Return the last sentence's first words after 0, 10, 20 ... merges, without repeats."""
+        rows: list[tuple[int, str]] = []
+        for stop, texts in zip(self.stops, self.pieces, strict=True):
+            shown, length = [], 0
+            for piece in texts[-1]:
+                if length < self._opening:
+                    shown.append(_label(piece))
+                length += len(piece)
+            line = " | ".join(shown)
+            if not rows or line != rows[-1][1] and (stop % 10 == 0 or stop == self.stops[-1]):
+                rows.append((stop, line))
+        return rows
+
+
+class BatchPacker(Explorer):
+    """Pack sentences, shown as bars, into batches under a budget of positions.
+
+    Args:
+        lengths: tokens of each sentence, in a random order.
+        budget: positions of a batch at first, rows x longest row.
+        budgets: its smallest and largest value, and the step.
+        order: the order at first, an index of :data:`ORDERS`.
+
+    Raises:
+        ValueError: if the smallest budget is below the longest sentence.
+
+    Paper: section 5.1
+    """
+
+    #: Orders of the sentences: the size of the windows that are sorted by length.
+    ORDERS = {"random": 1, "sorted in windows of 50": 50, "sorted by length": 10**9}
+    kind = "batch-packer"
+    size = (6.4, 4.4)
+
+    def __init__(
+        self,
+        lengths: Sequence[int] | Int[np.ndarray, " n"],
+        budget: int = 256,
+        budgets: tuple[int, int, int] = (64, 512, 32),
+        order: int = 0,
+    ):
+        if budgets[0] < max(lengths):
+            raise ValueError(
+                f"the smallest budget, {budgets[0]}, must hold the longest sentence, {max(lengths)}"
+            )
+        self.lengths, self.budget, self.budgets = list(map(int, lengths)), budget, budgets
+        self.order = order
+        waste = [f"{name} {self.padding(width, budget):.0%}" for name, width in self.ORDERS.items()]
+        self.alt = (
+            f"{len(lengths)} sentences as bars, packed into batches of at most {budget} positions. "
+            f"A batch is a rectangle as wide as its longest sentence. Share of padding by order "
+            f"of the sentences: {', '.join(waste)}."
+        )
+
+    def plan(self, width: int, budget: int) -> list[list[int]]:
+        """Return the lengths of each batch's sentences.
+
+        Args:
+            width: number of sentences of a window; each window is sorted by length.
+            budget: largest number of positions of a batch.
+        """
+        windows = [self.lengths[i : i + width] for i in range(0, len(self.lengths), width)]
+        batches: list[list[int]] = []
+        for length in (length for window in windows for length in sorted(window)):
+            if not batches or max(*batches[-1], length) * (len(batches[-1]) + 1) > budget:
+                batches.append([])
+            batches[-1].append(length)
+        return batches
+
+    def padding(self, width: int, budget: int) -> float:
+        """Return the share of padding among all positions; arguments as for :meth:`plan`."""
+        area = sum(len(batch) * max(batch) for batch in self.plan(width, budget))
+        return 1 - sum(self.lengths) / area
+
+    def payload(self) -> dict[str, Any]:
+        """Collect the lengths and the first setting."""
+        return {
+            "title": "Pack sentences into batches",
+            "lengths": self.lengths,
+            "orders": [[name, min(w, len(self.lengths))] for name, w in self.ORDERS.items()],
+            "budget": self.budget,
+            "budgets": list(self.budgets),
+            "order": self.order,
+        }
+
+    def draw(self, figure: Figure) -> None:
+        """Draw the batches in random order and sorted by length."""
+        names = list(self.ORDERS)[:: len(self.ORDERS) - 1]
+        for axes, name in zip(figure.subplots(1, 2), names, strict=True):
+            width = self.ORDERS[name]
+            axes.set_axis_off()
+            x = y = tall = 0
+            for batch in self.plan(width, self.budget):
+                if x and x + max(batch) > 110:
+                    x, y, tall = 0, y + tall + 4, 0
+                rows = range(y, y + len(batch))
+                axes.barh(rows, max(batch), left=x, color=ROLES["hidden"], height=1, align="edge")
+                axes.barh(rows, batch, left=x, color=COLOURS["blue"], height=1, align="edge")
+                x, tall = x + max(batch) + 4, max(tall, len(batch))
+            axes.set(xlim=(0, 112), ylim=(max(y + tall, 1), 0))
+            axes.set_title(f"{name}: {self.padding(width, self.budget):.0%} padding")
+
+
+def _most_frequent(
+    words: Mapping[str, int], merges: Sequence[Pair], steps: int, top: int = 5
+) -> list[list[tuple[Pair, int]]]:
+    """Count all pairs before each of the first merges; return the most frequent ones.
+
+    The pair that is merged next comes first. Raise a ValueError if another pair is more frequent.
+    """
+    spelled = [word.encode() for word in words]
+    flat = np.frombuffer(b"".join(spelled), dtype=np.uint8).astype(np.int64)
+    place = np.repeat(np.arange(len(spelled)), [len(word) for word in spelled])
+    times = np.array(list(words.values()))[place]
+    names = [bytes([byte]) for byte in range(256)]
+    found: list[list[tuple[Pair, int]]] = []
+    for left, right in merges[:steps]:
+        size = len(names)
+        inside = place[1:] == place[:-1]
+        codes = flat[:-1] * size + flat[1:]
+        count = np.bincount(codes[inside], times[1:][inside], size * size).astype(np.int64)
+        known = left in names and right in names
+        code = names.index(left) * size + names.index(right) if known else 0
+        if not known or count[code] < count.max():
+            raise ValueError(f"merge {len(found) + 1}, {_pair((left, right))}, is not the next one")
+        order = [code, *(c for c in np.argsort(-count, kind="stable")[: top + 1] if c != code)]
+        found.append(
+            [((names[c // size], names[c % size]), int(count[c])) for c in order[:top] if count[c]]
+        )
+        # From left to right: of overlapping pairs such as "aaa", the first is joined.
+        keep, taken = np.ones(len(flat), dtype=bool), -1
+        for i in np.flatnonzero((codes == code) & inside).tolist():
+            if i != taken:
+                flat[i], taken, keep[i + 1] = size, i + 1, False
+        flat, place, times = flat[keep], place[keep], times[keep]
+        names.append(left + right)
+    return found
+
+
+def _joined(pieces: list[bytes], left: bytes, right: bytes) -> list[bytes]:
+    """Join a pair wherever it occurs in a word, from left to right."""
+    joined: list[bytes] = []
+    for piece in pieces:
+        if joined and joined[-1] == left and piece == right:
+            joined[-1] = left + right
+        else:
+            joined.append(piece)
+    return joined
+
+
+def _label(piece: bytes) -> str:
+    return piece.decode(errors="replace").replace(" ", "▁")
+
+
+def _pair(pair: Pair) -> str:
+    return " and ".join(f"“{_label(piece)}”" for piece in pair)

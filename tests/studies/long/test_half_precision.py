@@ -1,0 +1,78 @@
+"""The emulation rounds where autocast does, counts its losses, and training shows them."""
+
+import pytest
+import torch
+from torch import nn
+
+from transformer_book.studies.memory.half_precision import (
+    LOWEST,
+    HalfPrecision,
+    lost_updates,
+    train_in_half,
+)
+from transformer_book.studies.sparse.segment_recurrence import SegmentModel
+
+F16, B16 = torch.float16, torch.bfloat16
+
+
+def gradient(model, context, factor=1.0):
+    model.zero_grad()
+    tokens = torch.randint(8, (2, 9), generator=torch.Generator().manual_seed(0))
+    with context:
+        logits, _ = model(tokens)
+    loss = nn.functional.cross_entropy(logits.float().flatten(0, 1), tokens.flatten())
+    (loss * factor).backward()
+    return torch.cat([weight.grad.flatten() for weight in model.parameters()]) / factor
+
+
+@pytest.mark.parametrize("dtype, factor", [(F16, 1.0), (F16, 2.0**-17), (B16, 1.0)])
+def test_it_loses_as_much_as_autocast(dtype, factor):
+    torch.manual_seed(0)
+    model = SegmentModel(8)
+    exact = gradient(model, torch.autocast("cpu", enabled=False), factor)
+    real = gradient(model, torch.autocast("cpu", dtype), factor)
+    emulated = gradient(model, HalfPrecision(dtype), factor)
+    errors = [float((found - exact).norm() / exact.norm()) for found in (real, emulated)]
+    assert 0.5 < errors[0] / errors[1] < 2
+    assert (errors[1] > 0.1) == (factor < 1)
+    zeros = [float((found == 0).float().mean()) for found in (real, emulated)]
+    assert abs(zeros[0] - zeros[1]) < 0.05
+
+
+def test_a_product_is_rounded_forward_and_backward_and_a_sum_is_not():
+    weight = nn.Parameter(torch.tensor([[1 + 2**-12]]))
+    x = torch.tensor([[1.0]], requires_grad=True)
+    with HalfPrecision(F16, count=True) as mode:
+        product = nn.functional.linear(x, weight)
+        assert product.item() == 1 and (x + 2**-12).item() == 1 + 2**-12
+    product.backward(torch.tensor([[2.0**-24.5]]))  # above half of the smallest, 2^-24
+    assert weight.grad.item() == 2**-24 == x.grad.item()
+    assert mode.vanished == 0
+
+
+@pytest.mark.parametrize(
+    "gradient, counts, lost",
+    [
+        # Counted where it leaves the product, and once more where it reaches x.
+        ([0.0, 2.0**-26, 1.5, 4.0], {-26: 1, 0: 2, 2: 2}, (1, 0)),
+        ([1e5], {16: 1}, (0, 1)),
+    ],
+)
+def test_gradients_are_counted_by_size(gradient, counts, lost):
+    x = torch.ones(1, len(gradient), requires_grad=True)
+    with HalfPrecision(F16, count=True) as mode:
+        out = torch.matmul(x, torch.eye(len(gradient)))
+    out.backward(torch.tensor([gradient]))
+    assert (mode.vanished, mode.overflowed) == lost
+    assert {i + LOWEST: n for i, n in enumerate(mode.sizes.tolist()) if n} == counts
+
+
+def test_lost_updates_by_hand():
+    weights = torch.tensor([1.0, 1.0, 2.0**-10, 2.0**-10])
+    assert lost_updates(weights, 1e-4, F16) == 0.5
+    assert lost_updates(weights, 1e-2, F16) == 0
+    # Below 1 numbers are twice as dense as above: of two steps of equal length, one is lost.
+    assert lost_updates(torch.ones(2), 3e-4, F16) == 0.5
+    assert lost_updates(weights, 1e-4, torch.float32) == 0
+    master, rounded = (train_in_half(B16, keep_master=k, steps=5).losses for k in (True, False))
+    assert master[0] == rounded[0] and master[2:] != rounded[2:]

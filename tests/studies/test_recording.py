@@ -1,0 +1,141 @@
+"""What every recorder shares, and what every record keeps to."""
+
+import argparse
+import json
+import re
+import runpy
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+import typer
+
+from transformer import lab
+from transformer.cli import app
+from transformer.recipes import record
+from transformer.recipes.overrides import parse_changes
+from transformer.recipes.presets import get_preset
+from transformer.recipes.record import read_record
+from transformer_book.studies import recording
+from transformer_book.studies.recording import Recording, stored_texts
+
+LAB = Path(lab.__file__).parent
+
+
+def test_measurements_are_rounded_and_settings_are_kept(tmp_path):
+    path = tmp_path / "record.json"
+    made = Recording(path, "module", digits=3, training=dict(adam_eps=1e-9))
+    made.content["runs"] = [dict(loss=1.23456)]
+    made.save("one run")
+    again = Recording(path, "module", digits=3, training=dict(adam_eps=1e-9))
+    again.save("nothing new")
+    written = read_record(path)
+    assert written["training"] == dict(adam_eps=1e-9)
+    assert written["runs"] == [dict(loss=1.235)]
+
+
+def test_translations_lie_beside_the_record_and_go_with_it(tmp_path):
+    path = tmp_path / "record.json"
+    made = Recording(path, "module")
+    made.texts["one"] = ["Ein Satz."]
+    made.save("one")
+    again = Recording(path, "module")
+    again.texts["two"] = ["Noch einer."]
+    again.save("two")
+    assert stored_texts(path) == {"one": ["Ein Satz."], "two": ["Noch einer."]}
+    path.unlink()
+    assert stored_texts(path) == {} == Recording(path, "module").texts
+
+
+def test_a_record_is_continued_by_the_code_that_began_it(tmp_path, monkeypatch):
+    path, code = tmp_path / "record.json", ["1 (abc)"]
+    monkeypatch.setattr(recording, "describe_environment", lambda: dict(code=code[0]))
+    made = Recording(path, "module")
+    made.content["runs"] = [1]
+    made.save("one run")
+    assert Recording(path, "module").content["runs"] == [1]
+    code[0] = "1 (def)"
+    with pytest.raises(ValueError, match=r"record.json .*1 \(abc\).*1 \(def\).* delete"):
+        Recording(path, "module")
+    assert read_record(path)["environment"] == dict(code="1 (abc)")
+    assert "runs" not in Recording(path, "module", keep=False).content
+    path.unlink()
+    assert "runs" not in Recording(path, "module").content
+
+
+def test_a_record_is_continued_under_the_heading_that_began_it(tmp_path):
+    path = tmp_path / "record.json"
+    Recording(path, "module", sizes=(1, 2)).save("begun")
+    assert Recording(path, "module", sizes=(1, 2)).content["sizes"] == (1, 2)
+    with pytest.raises(
+        ValueError, match="recorded with a different value of sizes: delete the file"
+    ):
+        Recording(path, "module", sizes=(1, 3))
+
+
+def test_a_record_that_was_written_does_not_change_the_code_version(tmp_path, monkeypatch):
+    def git(*words):
+        own = ["user.name=n", "user.email=e", "commit.gpgsign=false", "core.hooksPath=/dev/null"]
+        options = [word for each in own for word in ("-c", each)]
+        subprocess.run(["git", "-C", tmp_path, *options, *words], check=True, capture_output=True)
+
+    code, result = tmp_path / "package/recipes/record.py", tmp_path / "package/lab/record.json"
+    for path in (code, result):
+        path.parent.mkdir(parents=True)
+        path.write_text("{}")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "one")
+    monkeypatch.setattr(record, "__file__", str(code))
+    clean = record.describe_environment()["code"]
+    result.write_text("{1: 2}")
+    (tmp_path / "page.md").write_text("new")
+    assert record.describe_environment()["code"] == clean and "dirty" not in clean
+    code.write_text("{1: 2}")
+    assert record.describe_environment()["code"] == clean.replace(")", "-dirty)")
+    git("checkout", str(code))
+    (tmp_path / "package/lab/new.py").write_text("")
+    assert record.describe_environment()["code"] == clean.replace(")", "-dirty)")
+
+
+def test_records_are_of_a_clean_commit():
+    dirty = {
+        path.relative_to(LAB).as_posix()
+        for path in LAB.rglob("*.json")
+        if re.search(r'"code":\s*"[^"]*dirty', path.read_text(encoding="utf-8"))
+    }
+    assert not dirty, "made from a changed working tree: commit, and record again"
+
+
+class Understood(Exception):
+    """A recorder read its options, and would start to work."""
+
+
+@pytest.mark.filterwarnings("ignore:.* found in sys.modules:RuntimeWarning")  # of runpy
+def test_the_command_of_every_record_exists(monkeypatch):
+    """A recorder and the command line take all its options; a target is in the Makefile."""
+    read = argparse.ArgumentParser.parse_args
+
+    def stop(self, *given):
+        read(self, *given)
+        raise Understood
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop)
+    contents = [json.loads(path.read_text(encoding="utf-8")) for path in LAB.rglob("*.json")]
+    commands = {content["command"] for content in contents if "command" in content}
+    for command in sorted(commands):
+        words = shlex.split(command)
+        if words[:2] == ["python", "-m"]:
+            monkeypatch.setattr("sys.argv", words[2:])
+            with pytest.raises(Understood):
+                runpy.run_module(words[2], run_name="__main__")
+        elif words[:2] == ["transformer", "train"]:
+            train = typer.main.get_command(app).commands["train"]
+            given = train.make_context("train", words[2:]).params
+            parse_changes(get_preset(given["preset"]), given["changes"] or [])
+        else:
+            program, target = words
+            makefile = (LAB.parents[1] / "Makefile").read_text(encoding="utf-8")
+            assert program == "make" and f"\n{target}:" in makefile, command
+    assert len(commands) > 40

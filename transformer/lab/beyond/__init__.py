@@ -1,1 +1,0 @@
-"""Tasks other than translation."""

@@ -1,1 +1,0 @@
-"""Figures 3 to 5: what attention heads learn."""

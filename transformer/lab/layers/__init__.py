@@ -1,1 +1,0 @@
-"""Scores, depth and gradients of single layers."""

@@ -1,1 +1,0 @@
-"""Long sequences: sparse and recurrent attention, half precision."""

@@ -1,1 +1,0 @@
-"""Table 4: constituency parsing."""

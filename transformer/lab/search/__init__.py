@@ -1,1 +1,0 @@
-"""Greedy and beam search, traced and measured."""

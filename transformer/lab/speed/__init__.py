@@ -1,1 +1,0 @@
-"""Speed and scale, measured and estimated."""

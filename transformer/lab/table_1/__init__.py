@@ -1,1 +1,0 @@
-"""Table 1: cost, sequential steps and path length of each kind of layer."""

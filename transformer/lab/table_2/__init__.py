@@ -1,1 +1,0 @@
-"""Table 2: recorded translation runs beside published scores."""

@@ -1,1 +1,0 @@
-"""Table 3: which choices of architecture matter."""

@@ -1,1 +1,0 @@
-"""Toy tasks that a small model learns in seconds."""
