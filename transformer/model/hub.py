@@ -26,7 +26,6 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from transformer.model.config import require_fields
 from transformer.model.files import (
     CHECKSUM,
     checksum,
@@ -48,6 +47,7 @@ from transformer.model.pretrained import (
     locate,
     require_known,
 )
+from transformer.model.settings import require_fields
 
 Model = TypeVar("Model", bound="HubModel")
 

@@ -19,8 +19,8 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from transformer.model.config import unknown_name
 from transformer.model.files import MANIFEST, read_json
+from transformer.model.settings import unknown_name
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "pretrained"
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
