@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+Kind = TypeVar("Kind")  # not Self, which beartype cannot check here
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class Settings:
     # The numbers that a field takes, if not all whole ones from 1 on, or all finite ones.
     _numbers: ClassVar[Mapping[str, Allowed]] = {}
 
-    def __new__(cls, *args: Any, **values: Any) -> "Settings":
+    def __new__(cls: type[Kind], *args: Any, **values: Any) -> Kind:
         """Refuse a name that is no field.
 
         Raises:
@@ -106,7 +108,7 @@ class Settings:
             require_fields(cls, values)
         except ValueError as error:
             raise TypeError(str(error)) from None
-        return super().__new__(cls)
+        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         kind: Any = type(self)
