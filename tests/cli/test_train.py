@@ -166,8 +166,11 @@ def test_a_disk_that_is_too_small_is_named_before_the_run(files, tmp_path, monke
             ["smoke", "--source-file", "a", "--target-file", "b", "--data-dir", "."],
             "--data-dir is for the preset's corpus; give either it or files",
         ),
-        (["smoke", "--set", "beam_size=100000"], "beam_size must be at most 256, got 100,000"),
-        (["smoke", "--set", f"vocab_size={2**62}"], "vocab_size must be at most 1,000,000"),
+        (
+            ["smoke", "--set", "beam_size=100000"],
+            "beam_size must be .* from 1 to 256, got 100000",
+        ),
+        (["smoke", "--set", "vocab_size=2000000"], "vocab_size must be at most 1,000,000, got"),
         (["smoke", "--track", "nothing"], "unknown tracker 'nothing'; known are .*tensorboard"),
         (
             ["smoke", "--source-file", "a", "--target-file", "b", "--set", "corpus=tatoeba-en-de"],

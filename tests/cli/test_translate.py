@@ -122,7 +122,7 @@ def test_several_sentences_of_a_line_are_translated_one_by_one(trained):
 @pytest.mark.parametrize(
     "options, saying",
     [
-        (["--beam-size", 0], "beam_size must be at least 1, got 0"),
+        (["--beam-size", 0], "beam_size must be a whole number from 1 to 10,000, got 0"),
         (["--beam-size", 100_000], "--beam-size x --batch-size must be at most 16,384"),
         (["--batch-size", 0], "--batch-size must be at least 1, got 0"),
         (["--n-best", 9], "n_best must be .*4.*, got 9"),

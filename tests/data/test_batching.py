@@ -107,7 +107,7 @@ def test_arguments_out_of_range():
     with pytest.raises(ValueError, match="all 1 pairs are longer than 4 tokens"):
         TokenBatches(pairs, 100, max_length=4)
     for name, value in (("batch_tokens", 0), ("seed", -1), ("max_length", 0)):
-        with pytest.raises(ValueError, match=f"{name} must be at least .*, got {value}"):
+        with pytest.raises(ValueError, match=f"{name} must be .* at least .*, got {value}"):
             TokenBatches(pairs, **{"batch_tokens": 100, name: value})
     with pytest.raises(ValueError, match="epoch must be at least 0"):
         TokenBatches(pairs, 100).epoch(-1)

@@ -299,8 +299,18 @@ def test_options_out_of_range(table_model, pad_rows, options):
 
 @pytest.mark.parametrize("max_length", [2.5, True])
 def test_a_maximum_length_is_a_whole_number(table_model, pad_rows, max_length):
-    with pytest.raises(TypeError, match=f"max_length.*{max_length}"):
+    with pytest.raises(ValueError, match=f"max_length.*whole number.*{max_length}"):
         greedy_search(table_model(9, seed=0), pad_rows(SOURCES), max_length)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_search_that_does_not_fit_the_memory_is_one_sentence(
+    small_transformer, pad_rows, monkeypatch, beam_size
+):
+    model = small_transformer()
+    monkeypatch.setattr(model, "start_decoding", lambda *_, **__: torch.empty(10**15))
+    with pytest.raises(ValueError, match=f"max_length 9 needs .* beam_size {beam_size}"):
+        beam_search(model, pad_rows(REAL), beam_size, max_length=9)
 
 
 def test_whole_numbers_of_numpy_and_ids_of_32_bits_are_as_good(small_transformer, pad_rows):

@@ -93,7 +93,7 @@ def test_what_it_cannot_have_is_refused_before_a_folder_is_written(tmp_path):
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_batch_holds_at_least_one_sentence(tmp_path, size):
     to_ctranslate2(make(), tmp_path / "out")
-    with pytest.raises(ValueError, match=f"batch_size must be at least 1, got {size}"):
+    with pytest.raises(ValueError, match=f"batch_size must be .* at least 1, got {size}"):
         CTranslate2Translator(tmp_path / "out").translate(["a"], batch_size=size)
 
 

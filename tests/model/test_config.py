@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 
 import jaxtyping
 import pytest
 
 from tests.model.small import make_config
+from transformer.model import pretrained
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 
@@ -94,6 +96,14 @@ def test_unknown_fields_are_named(name, hint):
         TransformerConfig.from_dict({"vocab_size": 50, name: 1})
 
 
+def test_the_file_of_a_model_is_a_configuration():
+    folder = Path(pretrained.__file__).parents[1] / "pretrained" / "tatoeba-en-de"
+    values = json.loads((folder / "config.json").read_text())
+    assert TransformerConfig.from_dict(values).d_model == values["d_model"]
+    with pytest.raises(ValueError, match="architecture must be 'transformer', got 'recurrent'"):
+        TransformerConfig.from_dict(values | dict(architecture="recurrent"))
+
+
 def test_a_number_instead_of_a_configuration_is_refused(monkeypatch):
     monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
     for wrong in (100, dict(vocab_size=100)):
@@ -102,5 +112,5 @@ def test_a_number_instead_of_a_configuration_is_refused(monkeypatch):
     for name, value in dict(vocab_size=100.0, num_heads="8", d_k=2.5, eos_id=2.0).items():
         with pytest.raises(ValueError, match=f"{name} must be .*whole.*{value}"):
             TransformerConfig(**dict(vocab_size=100) | {name: value})
-    with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got '0.1'"):
+    with pytest.raises(ValueError, match=r"dropout must be a number in \[0, 1\), got '0.1'"):
         TransformerConfig(100, dropout="0.1")

@@ -231,3 +231,9 @@ def test_a_module_in_place_of_the_output_projection_is_trained_and_used():
     torch.testing.assert_close(states @ model.output_weight.T, model.logits(states))
     model.output_weight.sum().backward()
     assert model.output.up.grad.abs().sum() > 0 and model.output.base.weight.grad is None
+
+
+def test_ids_in_a_list_are_refused_in_one_sentence(monkeypatch):
+    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
+    with pytest.raises(TypeError, match="source must be a tensor of ids of shape .*, got a list"):
+        make_model()([[1, 2]], [[1]])

@@ -8,8 +8,8 @@ Paper: sections 2 and 4 (convolutional models), Table 2 (ConvS2S)
 """
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -21,12 +21,13 @@ from transformer.model.attention import scaled_dot_product_attention
 from transformer.model.base import TranslationModel
 from transformer.model.masks import padding_mask
 from transformer.model.positional import LearnedPositionalEmbedding
+from transformer.model.settings import RATE, Settings, whole
 
 HALF = math.sqrt(0.5)  # the sum of two things of variance 1, times this, has variance 1 again
 
 
 @dataclass(frozen=True)
-class ConvolutionalConfig:
+class ConvolutionalConfig(Settings):
     """Sizes of a :class:`ConvolutionalTranslator`.
 
     Args:
@@ -57,18 +58,16 @@ class ConvolutionalConfig:
     eos_id: int = 2
     positions: ClassVar[str] = "learned"
 
+    _numbers = dict(
+        dropout=RATE,
+        max_length=whole(1, 1_000_000),
+        **dict.fromkeys(("pad_id", "bos_id", "eos_id"), whole(0)),
+    )
+
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "d_model", "num_layers", "kernel", "max_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        super().__post_init__()
         if self.kernel % 2 == 0:
             raise ValueError(f"kernel must be odd, got {self.kernel}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        return asdict(self)
 
 
 class GatedConvolution(nn.Module):

@@ -7,8 +7,7 @@ Transformer runs on it too.
 Paper: sections 1 and 2 (recurrent encoder-decoders), 3.2.1 (additive attention)
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,10 +17,11 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformer.model.attention import AdditiveAttention
 from transformer.model.base import TranslationModel
 from transformer.model.masks import padding_mask
+from transformer.model.settings import RATE, Settings, whole
 
 
 @dataclass(frozen=True)
-class RecurrentConfig:
+class RecurrentConfig(Settings):
     """Sizes of a :class:`RecurrentTranslator`.
 
     Args:
@@ -49,20 +49,13 @@ class RecurrentConfig:
     bos_id: int = 1
     eos_id: int = 2
 
+    _numbers = dict(dropout=RATE, **dict.fromkeys(("pad_id", "bos_id", "eos_id"), whole(0)))
+
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "d_model", "d_hidden"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        super().__post_init__()
         name = "d_model" if self.d_hidden is None else "d_hidden"
         if getattr(self, name) % 2:
             raise ValueError(f"{name} must be even, got {getattr(self, name)}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        return asdict(self)
 
 
 @dataclass

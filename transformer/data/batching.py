@@ -21,6 +21,7 @@ from torch import Tensor
 
 from transformer.data.parallel import kept_pairs
 from transformer.data.tokenizer import SPECIAL_IDS, TokenizerLike, joint_checksum, require_equal
+from transformer.model.settings import COUNT, or_none, whole
 
 # Pairs encoded at once: enough for all threads, few enough to need little memory.
 _CHUNK = 10_000
@@ -245,17 +246,10 @@ class TokenBatches:
         seed: int = 0,
         max_length: int | None = None,
     ) -> None:
-        for name, value, least in (
-            ("batch_tokens", batch_tokens, 1),
-            ("seed", seed, 0),
-            ("max_length", max_length, 1),
-        ):
-            if value is not None and value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}")
         self.pairs = pairs
-        self.batch_tokens = batch_tokens
-        self.seed = seed
-        self.max_length = max_length
+        self.batch_tokens = batch_tokens = COUNT("batch_tokens", batch_tokens)
+        self.seed = whole(0)("seed", seed)
+        self.max_length = max_length = or_none(COUNT)("max_length", max_length)
         rows, source, target = pairs.by_length
         longest = np.maximum(source, target)
         limit = batch_tokens if max_length is None else min(batch_tokens, max_length)

@@ -29,10 +29,13 @@ from transformer.model.pretrained import (
     require_known,
     shipped_names,
 )
+from transformer.model.settings import whole
 
 PAD, BOS, EOS = SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
 #: Attributes with their ids, of tokenizers and configurations.
 SPECIAL_IDS = ("pad_id", "bos_id", "eos_id")
+#: Most tokens that are learned from a text; the library takes memory for all of them first.
+LARGEST_VOCABULARY = 1_000_000
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 
 # The library's threads do not survive a fork, and a worker that calls on them may wait for ever.
@@ -85,19 +88,17 @@ class Tokenizer:
 
         Args:
             texts: sentences; of both languages for a joint vocabulary.
-            vocab_size: exact number of tokens, at least 259: 3 special tokens and 256 bytes.
+            vocab_size: exact number of tokens, 259 to a million: 3 special tokens, 256 bytes, and
+                the merges.
 
         Raises:
-            ValueError: if ``vocab_size`` is below 259, or larger than the text supports.
+            ValueError: if ``vocab_size`` is out of range, or larger than the text supports.
 
         Paper: section 5.1
         """
-        smallest = len(SPECIAL_TOKENS) + len(_ALPHABET)
-        if vocab_size < smallest:
-            raise ValueError(
-                f"vocab_size must be at least {smallest} (the special tokens and all bytes), "
-                f"got {vocab_size}"
-            )
+        # The special tokens and all bytes are always there.
+        sizes = whole(len(SPECIAL_TOKENS) + len(_ALPHABET), LARGEST_VOCABULARY)
+        vocab_size = sizes("vocab_size", vocab_size)
         if isinstance(texts, str):
             raise TypeError("texts must be an iterable of sentences, got one string")
         backend = _untrained()

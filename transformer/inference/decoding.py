@@ -15,6 +15,8 @@ Paper: section 6.1
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import overload
 
@@ -101,9 +103,9 @@ def greedy_search(
         One hypothesis per sentence, in order. Its score is its log-probability.
 
     Raises:
-        TypeError: if ``max_length`` is not a whole number.
         ValueError: if ``source`` is empty, has ids out of range or a sentence that is all padding,
-            if ``max_length`` is below 1, or if a logit of the model is NaN or +inf.
+            if ``max_length`` is not a whole number of at least 1 or too large for the memory, or if
+            a logit of the model is NaN or +inf.
     """
     limits, eos_id = length_limits(model, source, max_length), model.config.eos_id
     longest, rows = max(limits), BatchRows(len(source), source.device)
@@ -113,7 +115,8 @@ def greedy_search(
     last = source.new_full((len(source),), model.config.bos_id)
     found: list[tuple[list[int], Tensor, Tensor]] = []  # sentences, tokens, log-probability
     with torch.inference_mode(), evaluation_mode(model):
-        state = model.start_decoding(source, beam_size=1, max_length=longest)
+        with _room_for(len(source), 1, longest):
+            state = model.start_decoding(source, beam_size=1, max_length=longest)
         for length in range(1, longest + 1):
             log_probabilities = next_log_probabilities(model, last, state)
             step, best = best_tokens(log_probabilities, 1)
@@ -200,13 +203,16 @@ def beam_search(
         few with EOS.
 
     Raises:
-        TypeError: if an option is not a number where it must be one.
         ValueError: if ``source`` is empty, has ids out of range or a sentence that is all padding,
-            if another argument is out of range, or if a logit of the model is NaN or +inf.
+            if another argument is out of range, not a number, or too large for the memory, or if a
+            logit of the model is NaN or +inf.
 
     Paper: section 6.1
     """
-    SearchOptions(beam_size, alpha, penalty, max_length, n_best)  # checks them
+    options = SearchOptions(beam_size, alpha, penalty, max_length, n_best)  # checks them
+    beam_size, alpha, max_length, n_best = (
+        options.beam_size, options.alpha, options.max_length, options.n_best,
+    )  # fmt: skip
     if beam_size == 1:
         found = greedy_search(model, source, max_length)
         greedy = [_rescored(best, alpha, penalty) for best in found]
@@ -216,11 +222,12 @@ def beam_search(
     longest, rows = max(limits), BatchRows(len(source), source.device)
     # One table for scores and bounds, so that both are rounded in the same way.
     table = length_penalty(torch.arange(longest + 2, device=source.device), alpha, penalty)
-    beams = _Beams(rows.send(limits), longest, beam_size, table, n_best or 1, eos_id)
     last = source.new_full((len(source) * beam_size,), model.config.bos_id)
     ranked: list[tuple[list[int], _Ranked]] = []  # sentences and their hypotheses
     with torch.inference_mode(), evaluation_mode(model):
-        state = model.start_decoding(source, beam_size=beam_size, max_length=longest)
+        with _room_for(len(source), beam_size, longest):
+            beams = _Beams(rows.send(limits), longest, beam_size, table, n_best or 1, eos_id)
+            state = model.start_decoding(source, beam_size=beam_size, max_length=longest)
         for length in range(1, longest + 1):
             log_probabilities = next_log_probabilities(model, last, state)
             parents = beams.grow(log_probabilities, length)
@@ -242,6 +249,20 @@ def beam_search(
     return results if n_best is not None else [best[0] for best in results]
 
 
+@contextmanager
+def _room_for(sentences: int, beam_size: int, max_length: int) -> Iterator[None]:
+    """Say in one sentence that the memory of the CPU does not hold a search."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "can't allocate memory" not in str(error):
+            raise
+        raise ValueError(
+            f"max_length {max_length} needs more memory than this machine has, with {sentences} "
+            f"sentences and beam_size {beam_size}"
+        ) from None
+
+
 def _beam_rows(sentences: Int[Tensor, " n"], beams: Int[Tensor, "..."]) -> Int[Tensor, " rows"]:
     """Return the row numbers of some beams of some sentences."""
     return (sentences[:, None] * beams.size(-1) + beams).flatten()
@@ -261,7 +282,7 @@ class _Beams:
         self.penalty, device = penalty, limit.device
         self.tokens = limit.new_zeros(len(limit), width, longest)
         self.log_probability = torch.full((len(limit), width), -math.inf, device=device)
-        self.finished_tokens = self.tokens.clone()
+        self.finished_tokens = torch.zeros_like(self.tokens)
         self.finished_log_probability = self.log_probability.clone()
         self.finished_score = self.log_probability.clone()
         # The search starts from one empty hypothesis, not from ``width`` equal ones.

@@ -4,12 +4,20 @@ Paper: section 6.1
 """
 
 from dataclasses import dataclass, fields, replace
-from numbers import Integral, Real
 from typing import Any, Literal, TypedDict, get_args
 
-from transformer.model.config import unknown_name
+from transformer.model.settings import Settings, number, unknown_name, whole
 
 LengthPenalty = Literal["gnmt", "fairseq"]
+
+
+# Our names by those of Hugging Face.
+HUGGING_FACE = dict(
+    num_beams="beam_size",
+    length_penalty="alpha",
+    num_return_sequences="n_best",
+    max_new_tokens="max_length",
+)
 
 
 class SearchKeywords(TypedDict, total=False):
@@ -25,7 +33,7 @@ class SearchKeywords(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class SearchOptions(Settings):
     """Options of a search; see :func:`~transformer.inference.decoding.beam_search`.
 
     Args:
@@ -38,8 +46,8 @@ class SearchOptions:
         n_best: number of hypotheses per sentence, 1 to ``beam_size``; None for the best one.
 
     Raises:
-        TypeError: if an option is not a number where it must be one.
-        ValueError: if an option is out of range.
+        TypeError: if there is no such option.
+        ValueError: if an option is out of range, or not a number where it must be one.
 
     Paper: section 6.1
     """
@@ -50,24 +58,19 @@ class SearchOptions:
     max_length: int | None = None
     n_best: int | None = None
 
+    _kind = "search option"
+    _synonyms = HUGGING_FACE
+    _numbers = dict(
+        beam_size=whole(1, 10_000),
+        alpha=number("number from -10 to 10", lambda x: -10 <= x <= 10),
+        max_length=whole(1, 1_000_000),
+    )
+
     def __post_init__(self) -> None:
-        for name in ("beam_size", "max_length", "n_best"):
-            value = getattr(self, name)
-            kinds = Integral if name == "beam_size" else Integral | None
-            if isinstance(value, bool) or not isinstance(value, kinds):
-                raise TypeError(f"{name} must be a whole number, got {value!r}")
-        if self.beam_size < 1:
-            raise ValueError(f"beam_size must be at least 1, got {self.beam_size}")
-        if isinstance(self.alpha, bool) or not isinstance(self.alpha, Real):
-            raise TypeError(f"alpha must be a number, got {self.alpha!r}")
-        if not -10 <= self.alpha <= 10:
-            raise ValueError(f"alpha must be a number from -10 to 10, got {self.alpha}")
-        if self.n_best is not None and not 1 <= self.n_best <= self.beam_size:
+        super().__post_init__()
+        if self.n_best is not None and self.n_best > self.beam_size:
             allowed = f"from 1 to beam_size = {self.beam_size}"
             raise ValueError(f"n_best must be {allowed}, got {self.n_best}")
-        require_penalty("penalty", self.penalty)
-        if self.max_length is not None and self.max_length < 1:
-            raise ValueError(f"max_length must be at least 1, got {self.max_length}")
 
     @classmethod
     def of(cls, options: "SearchOptions | None" = None, **keywords: Any) -> "SearchOptions":
@@ -82,9 +85,8 @@ class SearchOptions:
             keywords: values by option name.
 
         Raises:
-            TypeError: if a name is unknown, an option is given under two names, or an option is
-                not a number where it must be one.
-            ValueError: if an option is out of range.
+            TypeError: if a name is unknown, or an option is given under two names.
+            ValueError: if an option is out of range, or not a number where it must be one.
         """
         if not isinstance(options, cls | None):
             hint = f"; write beam_size={options}" if isinstance(options, int) else ""
@@ -92,22 +94,13 @@ class SearchOptions:
         known, values = [field.name for field in fields(cls)], dict[str, Any]()
         names: dict[str, str] = {}  # under which each option was given
         for given, value in keywords.items():
-            name = _HUGGING_FACE.get(given, given)
+            name = HUGGING_FACE.get(given, given)
             if name not in known:
-                raise TypeError(unknown_name("search option", given, [*known, *_HUGGING_FACE]))
+                raise TypeError(unknown_name("search option", given, [*known, *HUGGING_FACE]))
             if name in values:
                 raise TypeError(f"{name} is given twice, as {names[name]} and {given}")
             values[name], names[name] = value, given
         return replace(options or cls(), **values)
-
-
-# Our names by those of Hugging Face.
-_HUGGING_FACE = dict(
-    num_beams="beam_size",
-    length_penalty="alpha",
-    num_return_sequences="n_best",
-    max_new_tokens="max_length",
-)
 
 
 def require_penalty(name: str, kind: str) -> None:

@@ -147,13 +147,12 @@ def length_limits(
     """Check the source and return the maximum output length of each sentence, including EOS.
 
     Raises:
-        TypeError: if ``max_length`` is not a whole number.
         ValueError: if ``source`` is not (B, S) ids in range with a real token in each row, or
-            ``max_length`` is below 1.
+            ``max_length`` is not a whole number of at least 1.
 
     Paper: section 6.1 (maximum output length: input length + 50)
     """
-    SearchOptions(max_length=max_length)  # checks it
+    max_length = SearchOptions(max_length=max_length).max_length  # checks it
     config = model.config
     if source.dim() != 2 or source.dtype not in ID_TYPES:
         raise ValueError(

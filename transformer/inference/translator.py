@@ -41,6 +41,7 @@ from transformer.inference.sentences import (
 from transformer.model.base import TranslationModel, evaluation_mode, load_model
 from transformer.model.hub import upload, write_folder
 from transformer.model.pretrained import CARD, HubOptions, locate, require_known
+from transformer.model.settings import COUNT
 from transformer.model.transformer import Transformer
 
 
@@ -365,18 +366,16 @@ class Translator:
             ``n_best`` each is a list of up to ``n_best`` translations, best first.
 
         Raises:
-            TypeError: if ``texts`` contains something other than strings, or an option is unknown
-                or not a number where it must be one.
+            TypeError: if ``texts`` contains something other than strings, or an option is unknown.
             ValueError: if a sentence has more tokens than the model takes, or an option is out of
-                range.
+                range or not a number where it must be one.
             ModuleNotFoundError: if ``sentencex`` is needed and not installed.
 
         Paper: section 6.1
         """
         use_one_thread_after_fork()
         chosen = SearchOptions.of(options, **search)
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        batch_size = COUNT("batch_size", batch_size)
         if split_sentences and chosen.n_best is not None:
             raise ValueError("n_best must be left out with split_sentences: it is per sentence")
         if not isinstance(texts, Iterable) or isinstance(texts, Mapping):

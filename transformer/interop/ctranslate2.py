@@ -25,6 +25,7 @@ from transformer.model.attention import MultiHeadAttention
 from transformer.model.config import TransformerConfig
 from transformer.model.layers import DecoderLayer
 from transformer.model.positional import Layout, LearnedPositionalEmbedding, sinusoidal_table
+from transformer.model.settings import COUNT
 from transformer.model.transformer import Transformer
 
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int8", "int8_float16", "int8_bfloat16", "int16")
@@ -139,8 +140,7 @@ class CTranslate2Translator:
         translations stay the same.
         """
         chosen = SearchOptions.of(options, **search)
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        batch_size = COUNT("batch_size", batch_size)
         if chosen.n_best is not None:
             raise ValueError(f"n_best must be left out for CTranslate2, got {chosen.n_best}")
         if isinstance(texts, str):

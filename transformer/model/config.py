@@ -3,11 +3,10 @@
 Paper: sections 3.1 and 6.2, Table 3
 """
 
-import difflib
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from transformer.model.settings import NOT_NEGATIVE, RATE, Settings, require_fields, whole
 
 NormPlacement = Literal["post", "pre"]
 NormKind = Literal["layer", "rms"]
@@ -35,9 +34,31 @@ TABLE_3: dict[str, list[dict[str, Any]]] = {
     "E": [dict(positions="learned")],
 }
 
+# Fields by their names in the configurations of Hugging Face.
+HUGGING_FACE = dict(
+    hidden_size="d_model",
+    n_embd="d_model",
+    intermediate_size="d_ff",
+    encoder_ffn_dim="d_ff",
+    num_attention_heads="num_heads",
+    encoder_attention_heads="num_heads",
+    num_key_value_heads="num_kv_heads",
+    num_hidden_layers="num_layers",
+    encoder_layers="num_layers",
+    decoder_layers="num_decoder_layers",
+    hidden_act="activation",
+    activation_function="activation",
+    max_position_embeddings="max_length",
+    pad_token_id="pad_id",
+    bos_token_id="bos_id",
+    decoder_start_token_id="bos_id",
+    eos_token_id="eos_id",
+    tie_word_embeddings="sharing",
+)
+
 
 @dataclass(frozen=True)
-class TransformerConfig:
+class TransformerConfig(Settings):
     """Sizes and options of a :class:`~transformer.model.transformer.Transformer`.
 
     The defaults are the paper's base model. Where the paper is silent they follow the code that
@@ -84,10 +105,11 @@ class TransformerConfig:
         eos_id: id that ends a sentence.
 
     Raises:
-        ValueError: if a size is not positive, a rate is outside [0, 1), a value is of another type
-            or not finite, a name is unknown, two special ids are equal, d_model is not divisible by
-            num_heads while d_k or d_v is left open, num_heads not by num_kv_heads, or d_k odd with
-            rotary positions.
+        TypeError: if there is no such field.
+        ValueError: if a size is not positive or beyond all reason, a rate is outside [0, 1), a
+            value is of another type or not finite, a name is unknown, two special ids are equal,
+            d_model is not divisible by num_heads while d_k or d_v is left open, num_heads not by
+            num_kv_heads, or d_k odd with rotary positions.
 
     Paper: sections 3 and 6.2, Table 3
     """
@@ -120,44 +142,29 @@ class TransformerConfig:
     bos_id: int = 1
     eos_id: int = 2
 
+    _kind = "model field"
+    _synonyms = HUGGING_FACE
+    _numbers = dict(
+        vocab_size=whole(1, 10_000_000),
+        max_length=whole(1, 1_000_000),  # its sinusoids are computed in advance
+        **dict.fromkeys(("d_model", "d_ff", "d_k", "d_v"), whole(1, 1_000_000)),
+        **dict.fromkeys(("num_heads", "num_kv_heads"), whole(1, 1_000_000)),
+        **dict.fromkeys(("num_layers", "num_decoder_layers"), whole(1, 10_000)),
+        **dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), RATE),
+        **dict.fromkeys(("pad_id", "bos_id", "eos_id"), whole(0)),
+        layer_norm_eps=NOT_NEGATIVE,
+    )
+
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "d_model", "d_ff", "num_heads", "num_layers", "max_length"):
-            holds = is_number(getattr(self, name), int, least=1)
-            self._require(name, holds, "whole and at least 1")
-        for name in ("d_k", "d_v", "num_decoder_layers", "num_kv_heads"):
-            value = getattr(self, name)
-            holds = value is None or is_number(value, int, least=1)
-            self._require(name, holds, "None, or whole and at least 1")
-        for name in ("dropout", "attention_dropout", "activation_dropout"):
-            value = getattr(self, name)
-            self._require(name, is_number(value, least=0) and value < 1, "in [0, 1)")
+        super().__post_init__()
         for name in ("pad_id", "bos_id", "eos_id"):
-            value = getattr(self, name)
-            holds = is_number(value, int, least=0) and value < self.vocab_size
-            self._require(name, holds, "whole and below vocab_size")
-        scale, bias, final = self.attention_scale, self.attention_bias, self.final_norm
-        holds = is_number(self.layer_norm_eps, least=0)
-        self._require("layer_norm_eps", holds, "finite and at least 0")
-        self._require("attention_scale", scale is None or is_number(scale), "None or finite")
-        self._require("attention_bias", isinstance(bias, bool), "True or False")
-        holds = final is None or isinstance(final, bool)
-        self._require("final_norm", holds, "None, True or False")
+            if (value := getattr(self, name)) >= self.vocab_size:
+                raise ValueError(f"{name} must be below vocab_size {self.vocab_size}, got {value}")
         if len({self.pad_id, self.bos_id, self.eos_id}) < 3:
             raise ValueError(
                 f"pad_id, bos_id and eos_id must differ, "
                 f"got {self.pad_id}, {self.bos_id}, {self.eos_id}"
             )
-        choices = dict(
-            activation=Activation,
-            norm=NormPlacement,
-            norm_kind=NormKind,
-            positions=Positions,
-            sharing=Sharing,
-            init=Init,
-            first_input=FirstInput,
-        )
-        for name, kind in choices.items():
-            self._require(name, getattr(self, name) in get_args(kind), f"one of {get_args(kind)}")
         if None in (self.d_k, self.d_v) and self.d_model % self.num_heads:
             raise ValueError(
                 f"d_model must be divisible by num_heads unless d_k and d_v are given: "
@@ -171,10 +178,6 @@ class TransformerConfig:
         d_k = self.d_k or self.d_model // self.num_heads
         if self.positions == "rotary" and d_k % 2:
             raise ValueError(f"d_k must be even for rotary positions, got {d_k}")
-
-    def _require(self, name: str, holds: bool, expected: str) -> None:
-        if not holds:
-            raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")
 
     @classmethod
     def base(cls, vocab_size: int = 37_000, **changes: Any) -> "TransformerConfig":
@@ -224,84 +227,17 @@ class TransformerConfig:
             raise ValueError(f"Table 3 has no line {row}{place}; it has base, big, {known}")
         return cls.base(vocab_size, **lines[place - 1])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TransformerConfig":
-        """Make a configuration from field names and values.
+        """Make a configuration from field names and values, such as those of a ``config.json``.
 
         Raises:
-            ValueError: if a name is not a field, with the nearest one that is.
+            ValueError: if a name is not a field, with the nearest one that is, or the values are of
+                another architecture than "transformer".
         """
+        architecture = values.get("architecture", "transformer")
+        if architecture != "transformer":
+            raise ValueError(f"architecture must be 'transformer', got {architecture!r}")
+        values = {name: value for name, value in values.items() if name != "architecture"}
         require_fields(cls, values)
         return cls(**values)
-
-
-def is_number(value: Any, kind: Any = (int, float), least: float | int = -math.inf) -> bool:
-    """Say whether a value is a finite number, not a bool, and at least ``least``.
-
-    Args:
-        value: any value.
-        kind: the types that it may have.
-        least: the smallest number allowed.
-    """
-    if isinstance(value, bool) or not isinstance(value, kind):
-        return False
-    return least <= value and -math.inf < value < math.inf
-
-
-def require_fields(kind: type, values: Mapping[str, Any]) -> None:
-    """Raise ValueError if a name is not a field of a configuration; suggest the nearest one.
-
-    Args:
-        kind: the class of the configuration, a dataclass.
-        values: values by field name.
-    """
-    known = [field.name for field in fields(kind)]
-    for name in values:
-        if name not in known:
-            raise ValueError(unknown_name("model field", name, known, _SYNONYMS))
-
-
-def unknown_name(
-    kind: str, name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None
-) -> str:
-    """Return one line that says that a name is unknown and which one is probably meant.
-
-    Args:
-        kind: what the name is of, such as "model field".
-        name: the unknown name.
-        known: the valid names.
-        synonyms: known names by those of other libraries.
-    """
-    known = list(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    if name in (synonyms or {}):
-        near = [(synonyms or {})[name]]
-    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
-    return f"unknown {kind} {name!r}; {hint}"
-
-
-# Fields by their names in the configurations of Hugging Face.
-_SYNONYMS = dict(
-    hidden_size="d_model",
-    n_embd="d_model",
-    intermediate_size="d_ff",
-    encoder_ffn_dim="d_ff",
-    num_attention_heads="num_heads",
-    encoder_attention_heads="num_heads",
-    num_key_value_heads="num_kv_heads",
-    num_hidden_layers="num_layers",
-    encoder_layers="num_layers",
-    decoder_layers="num_decoder_layers",
-    hidden_act="activation",
-    activation_function="activation",
-    max_position_embeddings="max_length",
-    pad_token_id="pad_id",
-    bos_token_id="bos_id",
-    decoder_start_token_id="bos_id",
-    eos_token_id="eos_id",
-    tie_word_embeddings="sharing",
-)

@@ -25,7 +25,6 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from transformer.model.config import require_fields
 from transformer.model.files import (
     CHECKSUM,
     checksum,
@@ -46,6 +45,7 @@ from transformer.model.pretrained import (
     locate,
     require_known,
 )
+from transformer.model.settings import require_fields
 
 Model = TypeVar("Model", bound="HubModel")
 

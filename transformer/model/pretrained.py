@@ -12,8 +12,8 @@ from typing import Any, TypedDict, Unpack
 
 import torch
 
-from transformer.model.config import unknown_name
 from transformer.model.files import MANIFEST, read_json
+from transformer.model.settings import unknown_name
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "pretrained"
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"

@@ -357,13 +357,20 @@ class Transformer(TranslationModel):
 
 
 def require_ids(name: str, ids: Tensor, rows: int | None = None) -> None:
-    """Raise ValueError unless token ids are an integer matrix with something in each row.
+    """Refuse token ids that are no integer matrix with something in each row.
 
     Args:
         name: of the argument, for the message.
         ids: the token ids, to be of shape (B, T).
         rows: number of rows that there must be; None for any.
+
+    Raises:
+        TypeError: if they are no tensor, such as a list.
+        ValueError: if its shape or type is another.
     """
+    if not isinstance(ids, Tensor):
+        kind = type(ids).__name__
+        raise TypeError(f"{name} must be a tensor of ids of shape (batch, length), got a {kind}")
     if ids.dim() != 2 or ids.size(1) == 0:
         shape = tuple(ids.shape)
         raise ValueError(f"{name} must hold ids of shape (batch, length), got shape {shape}")

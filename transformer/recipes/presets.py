@@ -6,23 +6,22 @@ Paper: sections 5 and 6.1
 import difflib
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from transformer.baselines import ConvolutionalConfig, RecurrentConfig
 from transformer.data.moses import TextForm
+from transformer.data.tokenizer import LARGEST_VOCABULARY
 from transformer.inference.options import LengthPenalty, SearchOptions
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
+from transformer.model.settings import COUNT, Settings, whole
 from transformer.recipes.architectures import ModelConfig
 from transformer.training.config import TrainingConfig
 
 #: Largest beam of the final evaluation; a larger one would fill the memory after hours of training.
 WIDEST_BEAM = 256
-
-#: Most tokens of a vocabulary that is learned from a text.
-LARGEST_VOCABULARY = 1_000_000
 
 #: Fields of a model that its weights do not depend on.
 FREE_OF_WEIGHTS = ("dropout", "attention_dropout", "activation_dropout")
@@ -32,7 +31,7 @@ FILE_OPTIONS = {"train": "", "validation": "valid-", "test": "test-"}
 
 
 @dataclass(frozen=True)
-class Preset:
+class Preset(Settings):
     """Everything that a translation run depends on.
 
     Paper: sections 5 and 6.1
@@ -51,23 +50,14 @@ class Preset:
     penalty: LengthPenalty = "gnmt"  #: see :func:`~transformer.inference.decoding.length_penalty`
     init_from: str | None = None  #: weights to start from, see :meth:`starting_from`
 
+    _numbers = dict(score_pairs=whole(0), beam_size=whole(1, WIDEST_BEAM))
+
     def __post_init__(self) -> None:
-        for name in ("train_pairs", "test_pairs"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be None or at least 1, got {value}")
-        for name, least in (("score_pairs", 0), ("beam_size", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        for name, value, most in (
-            ("beam_size", self.beam_size, WIDEST_BEAM),
-            ("vocab_size", self.model.vocab_size, LARGEST_VOCABULARY),
-        ):
-            if value > most:
-                raise ValueError(f"{name} must be at most {most:,}, got {value:,}")
-        if self.text not in get_args(TextForm):
-            known = ", ".join(get_args(TextForm))
-            raise ValueError(f"text must be one of {known}, got {self.text!r}")
+        super().__post_init__()
+        if self.model.vocab_size > LARGEST_VOCABULARY:
+            raise ValueError(
+                f"vocab_size must be at most {LARGEST_VOCABULARY:,}, got {self.model.vocab_size:,}"
+            )
         SearchOptions(self.beam_size, self.alpha, self.penalty)  # checks them
 
     def with_changes(self, **changes: Any) -> "Preset":
@@ -90,7 +80,7 @@ class Preset:
                 )
         if changes.get("max_length") is not None and hasattr(self.model, "max_length"):
             # The training's. The model must accept what it is trained on.
-            longest = max(self.model.max_length, changes["max_length"])
+            longest = max(self.model.max_length, COUNT("max_length", changes["max_length"]))
             if not (self.init_from and getattr(self.model, "positions", None) == "learned"):
                 parts["model"]["max_length"] = longest
         return replace(
@@ -165,10 +155,6 @@ class Preset:
                 if value != getattr(theirs, field_name, None):
                     words += ["--set", f"{field_name}={value}"]
         return shlex.join(words)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values, nested as they are."""
-        return asdict(self)
 
 
 def _multi30k() -> list[Preset]:

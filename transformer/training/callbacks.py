@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from transformer.model.settings import COUNT, NOT_NEGATIVE
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -101,13 +103,10 @@ class EarlyStopping(Callback):
         minimum_change: float = 0.0,
         mode: Mode | None = None,
     ):
-        if patience < 1:
-            raise ValueError(f"patience must be at least 1, got {patience}")
-        if not 0 <= minimum_change < math.inf:
-            raise ValueError(f"minimum_change must be at least 0, got {minimum_change}")
         if mode is not None and mode not in get_args(Mode):
             raise ValueError(f"mode must be None or one of {get_args(Mode)}, got {mode!r}")
-        self.metric, self.patience, self.minimum_change = metric, patience, minimum_change
+        self.metric, self.patience = metric, COUNT("patience", patience)
+        self.minimum_change = NOT_NEGATIVE("minimum_change", minimum_change)
         self.mode: Mode = mode or ("min" if metric == "perplexity" else "max")
         self.best: float | None = None
         self.waited = 0  # validations since the best

@@ -4,14 +4,14 @@ Paper: sections 5.1 to 5.4
 """
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
-from typing import Any, Literal, get_args
+from typing import Literal
 
 import torch
 
-from transformer.model.config import is_number
+from transformer.model.settings import POSITIVE, RATE, Settings, whole
 from transformer.training.loss import Smoothing
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -29,8 +29,29 @@ RESUMABLE = (
 )
 
 
+# Fields by what they are called in Hugging Face's arguments and elsewhere.
+HUGGING_FACE = dict(
+    epochs="max_steps",
+    num_epochs="max_steps",
+    num_train_epochs="max_steps",
+    steps="max_steps",
+    batch_size="batch_tokens",
+    per_device_train_batch_size="batch_tokens",
+    gradient_accumulation_steps="accumulate",
+    lr="learning_rate_factor",
+    learning_rate="learning_rate_factor",
+    warmup="warmup_steps",
+    max_grad_norm="clip_norm",
+    label_smoothing_factor="label_smoothing",
+    logging_steps="log_every",
+    eval_steps="validate_every",
+    save_steps="save_every",
+    save_total_limit="keep_last",
+)
+
+
 @dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(Settings):
     """Everything that determines a training run, apart from the model and the data.
 
     The defaults are the paper's, for 8 GPUs. One step processes ``batch_tokens`` times
@@ -71,6 +92,7 @@ class TrainingConfig:
             saved at the end and when a signal stops the run.
 
     Raises:
+        TypeError: if there is no such field.
         ValueError: if a number is out of range or a name unknown.
 
     Paper: sections 5.1 to 5.4 and 6.1
@@ -101,51 +123,19 @@ class TrainingConfig:
     keep_last: int = 5
     state_minutes: float | None = 5.0
 
+    _kind = "training field"
+    _synonyms = HUGGING_FACE
+    _numbers = dict(
+        seed=whole(0, 2**32 - 1),
+        **dict.fromkeys(("beta1", "beta2", "label_smoothing"), RATE),
+        **dict.fromkeys(("learning_rate_factor", "adam_eps"), POSITIVE),
+        **dict.fromkeys(("clip_norm", "state_minutes"), POSITIVE),
+    )
+
     def __post_init__(self) -> None:
-        for name in (
-            "max_steps",
-            "batch_tokens",
-            "accumulate",
-            "warmup_steps",
-            "log_every",
-            "validate_every",
-            "save_every",
-            "keep_last",
-        ):
-            self._require(name, self._is(name, int, 1), "whole and at least 1")
-        for name in ("beta1", "beta2", "label_smoothing"):
-            holds = self._is(name, (int, float), 0) and getattr(self, name) < 1
-            self._require(name, holds, "in [0, 1)")
-        for name in ("learning_rate_factor", "adam_eps"):
-            holds = self._is(name, (int, float), 0) and getattr(self, name) > 0
-            self._require(name, holds, "above 0")
-        holds = self._is("seed", int, 0) and self.seed < 2**32
-        self._require("seed", holds, "whole and from 0 to 2**32 - 1")
-        limit, longest = self.clip_norm, self.max_length
-        holds = limit is None or (self._is("clip_norm", (int, float), 0) and limit > 0)
-        self._require("clip_norm", holds, "None or above 0")
-        holds = longest is None or self._is("max_length", int, 1)
-        self._require("max_length", holds, "None, or whole and at least 1")
-        minutes = self.state_minutes
-        holds = minutes is None or (self._is("state_minutes", (int, float), 0) and minutes > 0)
-        self._require("state_minutes", holds, "None or above 0")
-        for name in ("half_residual", "fast", "compile", "checkpoint_activations", "shard"):
-            self._require(name, isinstance(getattr(self, name), bool), "True or False")
-        for name, kind in dict(smoothing=Smoothing, precision=Precision).items():
-            self._require(name, getattr(self, name) in get_args(kind), f"one of {get_args(kind)}")
-        holds = not self.half_residual or self.precision != "fp32"
-        self._require("half_residual", holds, 'False with precision="fp32"')
-
-    def _is(self, name: str, kind: Any, least: int) -> bool:
-        return is_number(getattr(self, name), kind, least)
-
-    def _require(self, name: str, holds: bool, expected: str) -> None:
-        if not holds:
-            raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
-        return asdict(self)
+        super().__post_init__()
+        if self.half_residual and self.precision == "fp32":
+            raise ValueError('half_residual must be False with precision="fp32", got True')
 
 
 def usable_precision(precision: Precision, device: torch.device) -> Precision:
