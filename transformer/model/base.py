@@ -4,7 +4,7 @@ Paper: section 3, Figure 1
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from threading import Lock
@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from transformer.model.hub import HubModel
-from transformer.model.pretrained import CONFIG, Location
+from transformer.saving.hub import HubModel
+from transformer.saving.locate import CONFIG, Location
 
 # Classes by architecture. Each enters itself when its module is imported.
 _CLASSES: dict[str, type["TranslationModel"]] = {}
@@ -166,46 +166,12 @@ class TranslationModel(nn.Module, HubModel, ABC):
         """
         return sum(parameter.numel() for parameter in self.parameters())
 
-    def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> Any:
-        """Load weights, also of earlier versions, which had one matrix for W^Q, W^K and W^V.
-
-        Raises:
-            RuntimeError: if names or shapes differ.
-        """
-        if any("in_projection." in name for name in state_dict):
-            state_dict = self.split_fused(state_dict)
-        return super().load_state_dict(state_dict, strict, assign)
-
-    def split_fused(self, weights: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert weights of earlier versions, which had one matrix for W^Q, W^K and W^V.
-
-        Args:
-            weights: tensors by name.
-        """
-        split: dict[str, Any] = {}
-        modules = dict(self.named_modules())  # weights of another configuration may name others
-        for name, weight in weights.items():
-            prefix, _, kind = name.rpartition("_projection.")
-            attention = prefix.rpartition(".")[0]
-            if prefix.endswith(".in") and attention in modules:
-                parts = [f"{attention}.{part}_projection" for part in ("query", "key", "value")]
-                sizes = [self.get_submodule(part).out_features for part in parts]
-                for part, piece in zip(parts, weight.split(sizes), strict=True):
-                    split[f"{part}.{kind}"] = piece
-            elif prefix.endswith(".out") and f"{attention}.in_projection.weight" in weights:
-                split[f"{attention}.output_projection.{kind}"] = weight
-            else:
-                split[name] = weight
-        return split
-
 
 def load_model(location: Location) -> TranslationModel:
     """Load a model as the class of the architecture that its configuration names.
 
     Args:
-        location: where :func:`~transformer.model.pretrained.locate` found it.
+        location: where :func:`~transformer.saving.locate.locate` found it.
 
     Raises:
         ValueError: if no class has that architecture, or as ``from_pretrained`` of the class.

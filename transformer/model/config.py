@@ -6,7 +6,7 @@ Paper: sections 3.1 and 6.2, Table 3
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from transformer.model.settings import NOT_NEGATIVE, RATE, Settings, require_fields, whole
+from transformer.settings import NOT_NEGATIVE, RATE, Settings, require_fields, whole
 
 NormPlacement = Literal["post", "pre"]
 NormKind = Literal["layer", "rms"]
@@ -33,28 +33,6 @@ TABLE_3: dict[str, list[dict[str, Any]]] = {
     "D": [dict(dropout=0.0), dict(dropout=0.2), {}, {}],
     "E": [dict(positions="learned")],
 }
-
-# Fields by their names in the configurations of Hugging Face.
-HUGGING_FACE = dict(
-    hidden_size="d_model",
-    n_embd="d_model",
-    intermediate_size="d_ff",
-    encoder_ffn_dim="d_ff",
-    num_attention_heads="num_heads",
-    encoder_attention_heads="num_heads",
-    num_key_value_heads="num_kv_heads",
-    num_hidden_layers="num_layers",
-    encoder_layers="num_layers",
-    decoder_layers="num_decoder_layers",
-    hidden_act="activation",
-    activation_function="activation",
-    max_position_embeddings="max_length",
-    pad_token_id="pad_id",
-    bos_token_id="bos_id",
-    decoder_start_token_id="bos_id",
-    eos_token_id="eos_id",
-    tie_word_embeddings="sharing",
-)
 
 
 @dataclass(frozen=True)
@@ -143,7 +121,6 @@ class TransformerConfig(Settings):
     eos_id: int = 2
 
     _kind = "model field"
-    _synonyms = HUGGING_FACE
     _numbers = dict(
         vocab_size=whole(1, 10_000_000),
         max_length=whole(1, 1_000_000),  # its sinusoids are computed in advance
@@ -238,6 +215,7 @@ class TransformerConfig(Settings):
         architecture = values.get("architecture", "transformer")
         if architecture != "transformer":
             raise ValueError(f"architecture must be 'transformer', got {architecture!r}")
-        values = {name: value for name, value in values.items() if name != "architecture"}
+        besides = ("architecture", "tokenizer_checksum")
+        values = {name: value for name, value in values.items() if name not in besides}
         require_fields(cls, values)
         return cls(**values)

@@ -47,7 +47,7 @@ class Transformer(TranslationModel):
     the end of each row.
 
     ``save_pretrained``, ``from_pretrained`` and ``push_to_hub`` come from
-    :class:`~transformer.model.hub.HubModel`: weights as safetensors, configuration as JSON.
+    :class:`~transformer.saving.hub.HubModel`: weights as safetensors, configuration as JSON.
 
     Args:
         config: sizes and options.
