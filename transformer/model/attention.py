@@ -257,35 +257,33 @@ class MultiHeadAttention(nn.Module):
         return self.output_projection(self.attend(query, key, value, mask, is_causal))
 
     def project_query(
-        self, x: Float[Tensor, "*batch T d_model"], start: int = 0, same_position: bool = False
+        self, x: Float[Tensor, "*batch T d_model"], start: int = 0
     ) -> Float[Tensor, "*batch H T d_k"]:
         """Make the queries of all heads: x W^Q.
 
         Args:
             x: where the queries come from.
             start: position of the first of them, for rotary positions.
-            same_position: all of them are at that position: beams instead of a sequence.
 
         Paper: section 3.2.2
         """
         query = self.split_heads(self.query_projection(x), self.num_heads)
-        return query if self.rotary is None else self.rotary(query, start, same_position)
+        return query if self.rotary is None else self.rotary(query, start)
 
     def project_memory(
-        self, memory: Float[Tensor, "*batch S d_model"], start: int = 0, same_position: bool = False
+        self, memory: Float[Tensor, "*batch S d_model"], start: int = 0
     ) -> tuple[Float[Tensor, "*batch kv_heads S d_k"], Float[Tensor, "*batch kv_heads S d_v"]]:
         """Make the keys and values of all heads: memory W^K and memory W^V.
 
         Args:
             memory: where the keys and values come from.
             start: position of the first of them, as in :meth:`project_query`.
-            same_position: all of them are at that position.
 
         Paper: section 3.2.2
         """
         key = self.split_heads(self.key_projection(memory), self.num_kv_heads)
         value = self.split_heads(self.value_projection(memory), self.num_kv_heads)
-        return key if self.rotary is None else self.rotary(key, start, same_position), value
+        return key if self.rotary is None else self.rotary(key, start), value
 
     def attend(
         self,

@@ -10,7 +10,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.cache import LayerCache
 from transformer.model.config import Activation, NormKind, NormPlacement
 
 # The function of the gate, for the activations that have one.
@@ -179,43 +178,4 @@ class DecoderLayer(nn.Module):
         """
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, is_causal=True))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, source_mask))
-        return self.feed_forward_residual(x, self.feed_forward)
-
-    def step(
-        self,
-        x: Float[Tensor, "n beams d_model"],
-        cache: LayerCache,
-        position: int,
-        visible: Bool[Tensor, "..."] | None = None,
-        source_mask: Bool[Tensor, "..."] | None = None,
-    ) -> Float[Tensor, "n beams d_model"]:
-        """Run the layer on the newest position alone; the cache holds the earlier ones.
-
-        The beams of a sentence are queries to the same keys, those of its past and those of its
-        source, so that both are stored once per sentence.
-
-        Args:
-            x: the newest position of each beam.
-            cache: of this layer; it grows by one entry per beam.
-            position: of ``x`` in the output.
-            visible: True = the beam may attend to the entry; None for all of them.
-            source_mask: True = may attend; None for all.
-
-        Paper: section 3.1 (auto-regressive generation)
-        """
-
-        def attend_to_past(y: Tensor) -> Tensor:
-            attention = self.self_attention
-            query = attention.project_query(y, position, same_position=True)
-            past = cache.append(*attention.project_memory(y, position, same_position=True))
-            return attention.output_projection(attention.attend(query, *past, visible))
-
-        def attend_to_source(y: Tensor) -> Tensor:
-            attention = self.cross_attention
-            query = attention.project_query(y)
-            heads = attention.attend(query, cache.cross_key, cache.cross_value, source_mask)
-            return attention.output_projection(heads)
-
-        x = self.self_attention_residual(x, attend_to_past)
-        x = self.cross_attention_residual(x, attend_to_source)
         return self.feed_forward_residual(x, self.feed_forward)

@@ -159,11 +159,10 @@ class RotaryPositions(nn.Module):
         self.sinusoids = SinusoidalPositionalEncoding(size, length)
 
     def forward(
-        self, x: Float[Tensor, "*batch T size"], start: int = 0, same_position: bool = False
+        self, x: Float[Tensor, "*batch T size"], start: int = 0
     ) -> Float[Tensor, "*batch T size"]:
-        """Rotate vectors at positions start .. start + T - 1, or all of them as at ``start``."""
-        end = start + (1 if same_position else x.size(-2))
-        table = self.sinusoids.rows(start, end).to(x.dtype)
+        """Rotate vectors at positions start .. start + T - 1."""
+        table = self.sinusoids.rows(start, start + x.size(-2)).to(x.dtype)
         sine, cosine = table[:, 0::2], table[:, 1::2]
         first, second = x[..., 0::2], x[..., 1::2]
         rotated = first * cosine - second * sine, first * sine + second * cosine

@@ -19,7 +19,6 @@ from transformer.model.attention import (
     with_recorders,
 )
 from transformer.model.base import TranslationModel
-from transformer.model.cache import DecodingState, LayerCache, own_entries
 from transformer.model.config import TransformerConfig
 from transformer.model.embedding import ID_TYPES, TokenEmbedding
 from transformer.model.layers import (
@@ -37,9 +36,10 @@ from transformer.model.positional import (
     RotaryPositions,
     SinusoidalPositionalEncoding,
 )
+from transformer.model.stepwise import CachedDecoding
 
 
-class Transformer(TranslationModel):
+class Transformer(CachedDecoding, TranslationModel):
     """The encoder-decoder model of the paper.
 
     Token ids come in, logits go out. Masks are made from the ids. The decoder's input starts with
@@ -210,65 +210,6 @@ class Transformer(TranslationModel):
         with record_attention(self) as weights:
             self.decoder_states(target, self.encode(source), source)
         return weights
-
-    # ------------------------------------------------------------------ one token at a time
-
-    def start_decoding(
-        self, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
-    ) -> DecodingState:
-        """Encode the source and make room for ``beam_size`` outputs of each sentence.
-
-        Args:
-            source: source ids, padded with ``pad_id``.
-            max_length: maximum number of :meth:`decode_next` calls.
-            beam_size: rows per sentence.
-
-        Raises:
-            ValueError: if there are fewer learned positions than ``max_length``.
-
-        Paper: section 3.1 (auto-regressive generation)
-        """
-        if self.longest is not None and max_length > self.longest:
-            raise ValueError(
-                f"max_length {max_length} is beyond the {self.longest} learned positions"
-            )
-        memory = self.encode(source)
-        layers = []
-        for layer in self.decoder:
-            cross_key, cross_value = layer.cross_attention.project_memory(memory)
-            room = (*cross_key.shape[:2], max_length * beam_size)
-            key = cross_key.new_empty(*room, cross_key.size(-1))
-            value = cross_value.new_empty(*room, cross_value.size(-1))
-            layers.append(LayerCache(key, value, cross_key, cross_value))
-        own = own_entries(beam_size, max_length, source.device)
-        return DecodingState(
-            layers,
-            source_mask=self.source_mask(source),
-            ancestors=None if beam_size == 1 else own.repeat(len(source), 1, 1, 1),
-            beam_size=beam_size,
-        )
-
-    def decode_next(
-        self, tokens: Int[Tensor, "rows"], state: DecodingState
-    ) -> Float[Tensor, "rows V"]:
-        """Feed the newest token of each row and return the logits of the one after it.
-
-        Args:
-            tokens: ``bos_id`` on the first call, then the tokens that the search chose.
-            state: the return value of :meth:`start_decoding`; it advances by one position.
-
-        Raises:
-            IndexError: after ``max_length`` calls: the cache is full.
-
-        Paper: section 3.1 (auto-regressive generation)
-        """
-        x = self.embed_target(tokens[:, None])
-        x = self.target_positions(x, start=state.position).view(len(state), state.beam_size, -1)
-        visible = state.visible()
-        for layer, cache in zip(self.decoder, state.layers, strict=True):
-            x = layer.step(x, cache, state.position, visible, state.source_mask)
-        state.position += 1
-        return self.logits(self.decoder_norm(x).flatten(0, 1))
 
     # ------------------------------------------------------------------ parameters
 
