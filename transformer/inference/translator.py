@@ -38,9 +38,9 @@ from transformer.inference.sentences import (
     split_into_sentences,
     to_sentence_case,
 )
-from transformer.model.base import TranslationModel, evaluation_mode, load_model
+from transformer.model.base import TranslationModel, evaluation_mode
 from transformer.model.transformer import Transformer
-from transformer.saving.hub import upload, write_folder
+from transformer.saving.hub import load_model, upload, write_folder
 from transformer.saving.locate import CARD, HubOptions, locate, require_known
 from transformer.settings import COUNT
 

@@ -71,39 +71,55 @@ class Transformer(CachedDecoding, TranslationModel):
                 f"37_000), got {config!r:.60}"
             )
         super().__init__(config)
-        d = config.d_model
-        self.embedding = TokenEmbedding(config.vocab_size, d)
-        if config.sharing == "none":
-            self.output = nn.Linear(d, config.vocab_size, bias=False)
-        if config.sharing != "three-way":
-            self.target_embedding = TokenEmbedding(config.vocab_size, d)
-        self.positions = self._positions()
+        c, d = config, config.d_model
+        d_k = c.d_k or d // c.num_heads
+        # More sinusoids are computed when a sequence needs them.
+        prepared = min(c.max_length, 1 << 16)
+        self.rotary = RotaryPositions(d_k, prepared) if c.positions == "rotary" else None
+
+        def positions() -> nn.Module:
+            if c.positions == "learned":
+                return LearnedPositionalEmbedding(d, c.max_length)
+            if c.positions in ("rotary", "none"):
+                return NoPositions()
+            layout: Layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
+            return SinusoidalPositionalEncoding(d, prepared, layout)
+
+        def attention(rotary: RotaryPositions | None = None) -> MultiHeadAttention:
+            bias, dropout, scale = c.attention_bias, c.attention_dropout, c.attention_scale
+            sizes = (d, c.num_heads, c.d_k, c.d_v)
+            return MultiHeadAttention(*sizes, bias, dropout, scale, c.num_kv_heads, rotary)
+
+        def feed_forward() -> PositionwiseFeedForward:
+            return PositionwiseFeedForward(d, c.d_ff, c.activation_dropout, c.activation)
+
+        def residual() -> Residual:
+            return Residual(d, c.dropout, c.norm, c.layer_norm_eps, c.norm_kind)
+
+        def final_norm() -> nn.Module:
+            # Post-norm ends each stack with a norm already; pre-norm has to add one.
+            final = c.norm == "pre" if c.final_norm is None else c.final_norm
+            return make_norm(c.norm_kind, d, c.layer_norm_eps) if final else nn.Identity()
+
+        self.embedding = TokenEmbedding(c.vocab_size, d)
+        if c.sharing == "none":
+            self.output = nn.Linear(d, c.vocab_size, bias=False)
+        if c.sharing != "three-way":
+            self.target_embedding = TokenEmbedding(c.vocab_size, d)
+        self.positions = positions()
         # Sinusoids are the same on both sides; learned positions are learned for each.
-        self.target_positions = (
-            self._positions() if config.positions == "learned" else self.positions
-        )
-        d_k = config.d_k or d // config.num_heads
-        self.rotary = RotaryPositions(d_k, self._prepared) if config.positions == "rotary" else None
-        self.dropout = nn.Dropout(config.dropout)
-
+        self.target_positions = positions() if c.positions == "learned" else self.positions
+        self.dropout = nn.Dropout(c.dropout)
         self.encoder = nn.ModuleList(  # type: ignore[assignment]
-            EncoderLayer(self._attention(self.rotary), self._feed_forward(), self._residual)
-            for _ in range(config.num_layers)
+            EncoderLayer(attention(self.rotary), feed_forward(), residual)
+            for _ in range(c.num_layers)
         )
+        # Relative positions are undefined across languages: no rotation towards the source.
         self.decoder = nn.ModuleList(  # type: ignore[assignment]
-            DecoderLayer(
-                self._attention(self.rotary),
-                self._attention(),  # relative positions are undefined across languages
-                self._feed_forward(),
-                self._residual,
-            )
-            for _ in range(config.num_decoder_layers or config.num_layers)
+            DecoderLayer(attention(self.rotary), attention(), feed_forward(), residual)
+            for _ in range(c.num_decoder_layers or c.num_layers)
         )
-        # Post-norm ends each stack with a norm already; pre-norm has to add one.
-        final = config.norm == "pre" if config.final_norm is None else config.final_norm
-        self.encoder_norm = self._norm() if final else nn.Identity()
-        self.decoder_norm = self._norm() if final else nn.Identity()
-
+        self.encoder_norm, self.decoder_norm = final_norm(), final_norm()
         self.checkpoint_activations = False  # True computes activations twice to save memory
         self.reset_parameters()
 
@@ -254,47 +270,6 @@ class Transformer(CachedDecoding, TranslationModel):
         if self.checkpoint_activations and self.training:
             return checkpoint(with_recorders(layer), *inputs, use_reentrant=False)
         return layer(*inputs)
-
-    def _positions(
-        self,
-    ) -> SinusoidalPositionalEncoding | LearnedPositionalEmbedding | NoPositions:
-        c = self.config
-        if c.positions in ("rotary", "none"):
-            return NoPositions()
-        if c.positions == "learned":
-            return LearnedPositionalEmbedding(c.d_model, c.max_length)
-        layout: Layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
-        return SinusoidalPositionalEncoding(c.d_model, self._prepared, layout)
-
-    @property
-    def _prepared(self) -> int:
-        """Positions whose sinusoids are computed in advance; the table grows on demand."""
-        return min(self.config.max_length, 1 << 16)
-
-    def _attention(self, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
-        c = self.config
-        return MultiHeadAttention(
-            c.d_model,
-            c.num_heads,
-            c.d_k,
-            c.d_v,
-            bias=c.attention_bias,
-            dropout=c.attention_dropout,
-            scale=c.attention_scale,
-            num_kv_heads=c.num_kv_heads,
-            rotary=rotary,
-        )
-
-    def _feed_forward(self) -> PositionwiseFeedForward:
-        c = self.config
-        return PositionwiseFeedForward(c.d_model, c.d_ff, c.activation_dropout, c.activation)
-
-    def _residual(self) -> Residual:
-        c = self.config
-        return Residual(c.d_model, c.dropout, c.norm, c.layer_norm_eps, c.norm_kind)
-
-    def _norm(self) -> nn.Module:
-        return make_norm(self.config.norm_kind, self.config.d_model, self.config.layer_norm_eps)
 
 
 def require_ids(name: str, ids: Tensor, rows: int | None = None) -> None:

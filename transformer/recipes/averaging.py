@@ -8,9 +8,9 @@ from pathlib import Path
 
 from transformer.data.tokenizer import TOKENIZER_CONFIG, load_tokenizers
 from transformer.inference.translator import Translator
-from transformer.model.base import load_model
 from transformer.recipes.presets import FREE_OF_WEIGHTS
 from transformer.saving.files import file_checksum
+from transformer.saving.hub import load_model
 from transformer.saving.locate import TOKENIZER_FILES, Location, locate
 from transformer.training.checkpoint import average_checkpoints
 from transformer.training.run_folder import checkpoints

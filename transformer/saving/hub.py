@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import (
@@ -44,6 +45,10 @@ from transformer.settings import require_fields
 Model = TypeVar("Model", bound="HubModel")
 
 _TOKENIZER = "tokenizer_checksum"
+# Classes by architecture. Each enters itself when its module is imported.
+_CLASSES: dict[str, type["HubModel"]] = {}
+# The library's own models, imported only when one is loaded: they import this module.
+_OWN = ("transformer.model.transformer", "transformer.baselines")
 
 
 class HubModel:
@@ -60,6 +65,11 @@ class HubModel:
     #: model that only its own ``from_pretrained`` loads.
     architecture: ClassVar[str | None] = None
     tokenizer_checksum: str | None = None
+
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        if name := vars(cls).get("architecture"):
+            _CLASSES[name] = cls
 
     @classmethod
     def from_pretrained(
@@ -176,6 +186,27 @@ class HubModel:
         ``Translator.push_to_hub``, which describes the arguments.
         """
         return upload(repo_id, self.save_pretrained, private, token, revision, commit_message)
+
+
+def load_model(location: Location) -> Any:
+    """Load a model as the class of the architecture that its configuration names.
+
+    Args:
+        location: where :func:`~transformer.saving.locate.locate` found it.
+
+    Raises:
+        ValueError: if no class has that architecture, or as ``from_pretrained`` of the class.
+    """
+    name = str(location.settings().get("architecture", "transformer"))
+    if name not in _CLASSES:
+        for module in _OWN:
+            import_module(module)
+    if name not in _CLASSES:
+        raise ValueError(
+            f"{CONFIG} of {location.name!r} has the unknown architecture {name!r}; known: "
+            f"{', '.join(_CLASSES)}. Import the module of your own class before you load its model"
+        )
+    return _CLASSES[name].load(location)
 
 
 def write_folder(
