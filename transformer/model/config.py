@@ -1,7 +1,4 @@
-"""The configuration of a Transformer: one frozen dataclass, with the paper's models by name.
-
-Paper: sections 3.1 and 6.2, Table 3
-"""
+"""The configuration of a Transformer: one frozen dataclass, with the paper's models by name."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -158,18 +155,12 @@ class TransformerConfig(Settings):
 
     @classmethod
     def base(cls, vocab_size: int = 37_000, **changes: Any) -> "TransformerConfig":
-        """The base model: 6 layers, d_model 512, d_ff 2048, 8 heads, dropout 0.1.
-
-        Paper: Table 3, first row
-        """
+        """The base model: 6 layers, d_model 512, d_ff 2048, 8 heads, dropout 0.1."""
         return cls.from_dict(dict(vocab_size=vocab_size, **changes))
 
     @classmethod
     def big(cls, vocab_size: int = 37_000, **changes: Any) -> "TransformerConfig":
-        """The big model: d_model 1024, d_ff 4096, 16 heads, dropout 0.3.
-
-        Paper: Table 3, last row
-        """
+        """The big model: d_model 1024, d_ff 4096, 16 heads, dropout 0.3."""
         big = dict(d_model=1024, d_ff=4096, num_heads=16, dropout=0.3)
         return cls.from_dict(dict(vocab_size=vocab_size) | big | changes)
 
@@ -193,8 +184,6 @@ class TransformerConfig(Settings):
 
         Raises:
             ValueError: if the table has no such line.
-
-        Paper: section 6.2, Table 3
         """
         if row in ("base", "big") and place == 1:
             return getattr(cls, row)(vocab_size)

@@ -1,7 +1,4 @@
-"""The layers of encoder and decoder: sub-layers, each wrapped in a residual and a layer norm.
-
-Paper: sections 3.1 and 3.3
-"""
+"""The layers of encoder and decoder: sub-layers, each wrapped in a residual and a layer norm."""
 
 from collections.abc import Callable
 
@@ -55,10 +52,7 @@ class PositionwiseFeedForward(nn.Module):
         )
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
-        """Compute max(0, x W_1 + b_1) W_2 + b_2.
-
-        Paper: section 3.3, Eq. (2)
-        """
+        """Compute max(0, x W_1 + b_1) W_2 + b_2."""
         if self.gate is None:
             return self.output(self.dropout(self.activation(self.hidden(x))))
         return self.output(self.dropout(self.activation(self.gate(x)) * self.hidden(x)))
@@ -96,10 +90,7 @@ class Residual(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T d_model"], sublayer: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "B T d_model"]:
-        """Apply ``sublayer`` to ``x`` and add its output to ``x``.
-
-        Paper: section 3.1
-        """
+        """Apply ``sublayer`` to ``x`` and add its output to ``x``."""
         if self.placement == "pre":
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
@@ -130,10 +121,7 @@ class EncoderLayer(nn.Module):
     def forward(
         self, x: Float[Tensor, "B S d_model"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "B S d_model"]:
-        """Run the layer; ``mask`` is True where a position may be attended to.
-
-        Paper: section 3.1
-        """
+        """Run the layer; ``mask`` is True where a position may be attended to."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask=mask))
         return self.feed_forward_residual(x, self.feed_forward)
 
@@ -173,8 +161,6 @@ class DecoderLayer(nn.Module):
         """Run the layer on all positions at once, as in training.
 
         The causal mask also hides the padding at the end of ``x`` from every real position.
-
-        Paper: section 3.1
         """
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, is_causal=True))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, source_mask))

@@ -1,7 +1,4 @@
-"""The Transformer: encoder, decoder, and the projection of vectors to logits.
-
-Paper: section 3, Figure 1
-"""
+"""The Transformer: encoder, decoder, and the projection of vectors to logits."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -136,8 +133,6 @@ class Transformer(CachedDecoding, TranslationModel):
 
         Raises:
             ValueError: if ``source`` is empty, does not have two axes, or is not int64 or int32.
-
-        Paper: section 3.1, Encoder
         """
         require_ids("source", source)
         mask = self.source_mask(source)
@@ -162,8 +157,6 @@ class Transformer(CachedDecoding, TranslationModel):
         Raises:
             ValueError: if ``target`` is empty, does not have two axes, is not int64 or int32, or
                 has another number of rows than ``source``.
-
-        Paper: section 3.1, Decoder
         """
         require_ids("target", target, rows=len(source))
         source_mask = self.source_mask(source)
@@ -173,10 +166,7 @@ class Transformer(CachedDecoding, TranslationModel):
         return self.decoder_norm(x)
 
     def logits(self, states: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch V"]:
-        """Apply the output projection, shared with the embeddings unless ``sharing`` is "none".
-
-        Paper: section 3.4
-        """
+        """Apply the output projection, shared with the embeddings unless ``sharing`` is "none"."""
         return self.output(states) if self.config.sharing == "none" else super().logits(states)
 
     @property
@@ -185,8 +175,6 @@ class Transformer(CachedDecoding, TranslationModel):
 
         Raises:
             ValueError: if a layer with a bias has replaced ``output``.
-
-        Paper: section 3.4
         """
         if self.config.sharing != "none":
             return self._target_embedding.weight
@@ -199,17 +187,11 @@ class Transformer(CachedDecoding, TranslationModel):
         return self.output(torch.eye(self.config.d_model, device=like.device, dtype=like.dtype)).T
 
     def source_mask(self, source: Int[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"] | None:
-        """Return the mask of source positions; None for all of them.
-
-        Paper: section 3.2.3
-        """
+        """Return the mask of source positions; None for all of them."""
         return padding_mask(source, self.config.pad_id)
 
     def embed_target(self, target: Int[Tensor, "B T"]) -> Float[Tensor, "B T d_model"]:
-        """Embed the decoder's input, without positions.
-
-        Paper: section 3.4
-        """
+        """Embed the decoder's input, without positions."""
         x = self._target_embedding(target)
         if self.config.first_input == "zeros":
             x = x.masked_fill((target == self.config.bos_id).unsqueeze(-1), 0.0)
@@ -219,10 +201,7 @@ class Transformer(CachedDecoding, TranslationModel):
     def attention_weights(
         self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]
     ) -> RecordedAttention:
-        """Return the attention weights of every layer and head for given ids.
-
-        Paper: section 3.2.3, Figures 3 to 5
-        """
+        """Return the attention weights of every layer and head for given ids."""
         with record_attention(self) as weights:
             self.decoder_states(target, self.encode(source), source)
         return weights
