@@ -1,6 +1,7 @@
 """The layers of encoder and decoder: sub-layers, each wrapped in a residual and a layer norm."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
@@ -13,6 +14,10 @@ from transformer.model.config import Activation, NormKind, NormPlacement
 GATED: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": F.silu, "geglu": F.gelu}
 
 
+#: Classes by ``norm_kind``, each made as ``Norm(d_model, eps=eps)``, with ``reset_parameters``.
+NORMS: dict[str, Any] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+
+
 def make_norm(kind: NormKind, d_model: int, eps: float = 1e-6) -> nn.Module:
     """Make a norm: "layer" subtracts the mean and divides by the deviation, "rms" only divides.
 
@@ -23,7 +28,7 @@ def make_norm(kind: NormKind, d_model: int, eps: float = 1e-6) -> nn.Module:
 
     Paper: section 3.1 ("rms" is due to Zhang and Sennrich 2019)
     """
-    return (nn.LayerNorm if kind == "layer" else nn.RMSNorm)(d_model, eps=eps)
+    return NORMS[kind](d_model, eps=eps)
 
 
 class PositionwiseFeedForward(nn.Module):

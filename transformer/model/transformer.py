@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,6 +19,7 @@ from transformer.model.base import TranslationModel
 from transformer.model.config import TransformerConfig
 from transformer.model.embedding import ID_TYPES, TokenEmbedding
 from transformer.model.layers import (
+    NORMS,
     DecoderLayer,
     EncoderLayer,
     PositionwiseFeedForward,
@@ -228,12 +229,12 @@ class Transformer(CachedDecoding, TranslationModel):
                 nn.init.uniform_(module.weight, -bound, bound)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-            elif isinstance(module, (nn.LayerNorm, nn.RMSNorm, SinusoidalPositionalEncoding)):
-                module.reset_parameters()
             elif isinstance(module, TokenEmbedding) and config.init == "glorot":
                 nn.init.xavier_uniform_(module.weight)
             elif isinstance(module, (TokenEmbedding, nn.Embedding)):
                 nn.init.normal_(module.weight, std=std)
+            elif isinstance(module, (*NORMS.values(), SinusoidalPositionalEncoding)):
+                cast(Any, module).reset_parameters()
         if config.init != "fused":
             for parts in inputs:
                 for part in parts:
