@@ -187,7 +187,7 @@ def odd_texts(pairs):
 
 
 def test_hugging_face_gives_our_ids_and_an_end(tokenizer, tatoeba, tmp_path):
-    transformers = pytest.importorskip("transformers", reason="needs it: requirements.txt")
+    transformers = pytest.importorskip("transformers", reason="needs it: requirements-test.txt")
     names = tokenizer.save_pretrained(tmp_path / "new", model_max_length=1024)
     assert sorted(names) == sorted(path.name for path in (tmp_path / "new").iterdir())
     texts = odd_texts(tatoeba.test)

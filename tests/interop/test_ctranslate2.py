@@ -11,7 +11,7 @@ from transformer.interop import CTranslate2Translator, to_ctranslate2
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 
-pytest.importorskip("ctranslate2", reason="needs ctranslate2: requirements.txt")
+pytest.importorskip("ctranslate2", reason="needs ctranslate2: requirements-test.txt")
 
 TEXTS = [
     "Where is the train station?",

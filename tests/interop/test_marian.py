@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from transformer.data.batching import encode_pairs
 from transformer.data.parallel import Split
@@ -23,10 +24,11 @@ from transformer.interop import (
     to_graphs,
     to_marian,
 )
+from transformer.interop.marian_weights import fold_bias, unfold_bias
 from transformer.training.config import TrainingConfig
 from transformer.training.trainer import Trainer
 
-REASON = "the originals of Marian models need transformers and sentencepiece: requirements.txt"
+REASON = "the originals of Marian models need transformers and sentencepiece: requirements-test.txt"
 transformers = pytest.importorskip("transformers", reason=REASON)
 sentencepiece = pytest.importorskip("sentencepiece", reason=REASON)
 
@@ -337,6 +339,23 @@ def test_an_untouched_model_goes_back_to_what_it_was(make, tmp_path, changes):
     for name in expected:
         torch.testing.assert_close(found[name], expected[name], rtol=1e-4, atol=1e-4)
     assert back.num_parameters() == original.num_parameters()
+
+
+def test_a_folded_bias_is_told_from_rounding():
+    """Also where a number of a row is almost 0; a training step moves a weight by more."""
+    for seed in range(20):
+        torch.manual_seed(seed)
+        norm, rows, bias = nn.LayerNorm(512), torch.randn(60, 512), torch.randn(60)
+        with torch.no_grad():
+            norm.weight += 0.2 * torch.randn(512)
+            norm.bias += torch.randn(512)
+        before, folded = norm.bias.detach().clone(), fold_bias(rows, bias, norm)
+        rows = 512**0.5 * (rows / 512**0.5)  # a model of ours stores them divided
+        found, shift = unfold_bias(folded, rows, norm)
+        torch.testing.assert_close(found, bias, rtol=1e-4, atol=1e-3)
+        torch.testing.assert_close(shift, before, rtol=0, atol=1e-5)
+        folded[7, 3] += 1e-4
+        assert unfold_bias(folded, rows, norm) is None
 
 
 @pytest.mark.parametrize("separate", [False, True])

@@ -268,8 +268,9 @@ def unfold_bias(
     gain, shift = norm.weight.double(), norm.bias.double()
     along = (folded.double() - rows) * gain
     multiples = along.mean(dim=1)
-    rounding = 1e-6 * ((folded * gain).abs() + multiples[:, None].abs())
-    if ((along - multiples[:, None]).abs() > rounding).any():
+    # The mean has the rounding of its whole row.
+    size = (folded * gain).abs().amax(dim=1) + multiples.abs()
+    if ((along - multiples[:, None]).abs().amax(dim=1) > 1e-6 * size).any():
         return None
     constant = (shift / gain).sum()
     sign = 1.0 if constant >= 0 else -1.0
