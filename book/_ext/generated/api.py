@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+#: What the reference documents. Studies have pages of their own.
+PACKAGES = ("transformer", "transformer_book", "transformer_book.studies")
 # Modules of the book whose names begin so are run, or serve one that is run.
 _SCRIPTS = ("record", "ship", "bench", "peer")
 
