@@ -12,7 +12,6 @@ COMMANDS = {
     "check": ("check", "check"),
     "pdf": ("pdf", "pdf"),
     "cover": ("cover", "cover"),
-    "inventories": ("inventories", "inventories"),
     "address": ("address", "address"),
     "release": ("release", "release"),
 }
