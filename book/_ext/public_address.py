@@ -14,7 +14,7 @@ from transformer.published import PAGES, REPOSITORY
 
 BRANCH = "main"
 COLAB = "https://colab.research.google.com"
-_PLACE = re.compile(r"(transformer/[\w/]+\.py), lines (\d+)-(\d+)")
+_PLACE = re.compile(r"((?:book/)?transformer\w*/[\w/]+\.py), lines (\d+)-(\d+)")
 _OWN_ADDRESS = re.compile(r'<meta property="og:url"[^>]*>\n?')
 
 

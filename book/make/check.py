@@ -30,7 +30,7 @@ PICTURE_PATH = re.compile(r"\.(png|jpe?g|svg|gif|webp)$", re.IGNORECASE)
 #: Code that is in view; one more column would wrap at 1,280 points.
 COLUMNS = 76
 LISTINGS = (
-    "//div[contains(@class, 'cell_input') or contains(@class, 'cell_output')]"
+    "//div[contains(@class, 'cell_input')]"
     "//div[contains(@class, 'highlight-python')][not(ancestor::details)]//pre"
 )
 SCRIPT_URL = re.compile(r"""["']((?:https?:)?//[^"'\s]+\.(?:js|css))\b""")

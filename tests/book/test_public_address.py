@@ -63,8 +63,6 @@ def test_listings_link_to_their_lines(monkeypatch):
 
 
 def test_chapters_store_places_in_the_form_that_is_linked():
-    for path in (ROOT / "notebooks").glob("*.ipynb"):
-        text = path.read_text(encoding="utf-8")
-        for place in re.findall(r'"`(transformer/[^`]*)`\\n"', text):
-            assert public_address._PLACE.fullmatch(place)
-        assert "/blob/" not in text
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "notebooks").glob("*.ipynb")]
+    found = [place for text in texts for place in re.findall(r'"`(.*, lines .*)`\\n"', text)]
+    assert found and all(map(public_address._PLACE.fullmatch, found))
