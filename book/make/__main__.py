@@ -11,7 +11,6 @@ COMMANDS = {
     "smoke": ("notebooks", "smoke"),
     "check": ("check", "check"),
     "pdf": ("pdf", "pdf"),
-    "cover": ("cover", "cover"),
     "address": ("address", "address"),
     "release": ("release", "release"),
 }

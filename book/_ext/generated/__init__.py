@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from generated import api, cards, claims, exercises, measured, places, results
+from generated import api, cards, claims, cover, exercises, measured, places, results
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -25,6 +25,7 @@ def _paper() -> dict[str, str]:
 
 #: For each page the function that makes its texts by name.
 PAGES: Mapping[str, Callable[[], Mapping[str, str]]] = {
+    "book/intro": cover.texts,
     "book/exercises": partial(exercises.texts, ROOT),
     "book/paper": _paper,
     "book/results": results.texts,
