@@ -28,13 +28,7 @@ _CHECK = "Show the check"
 
 
 def answer_form(number: str, forms: Sequence[dict[str, Any]], question: str = "") -> str:
-    """Write the fields of an exercise; a script shows and checks them.
-
-    Args:
-        number: of the exercise, as "20.4".
-        forms: what :func:`transformer_book.exercises.forms` returns for each answer.
-        question: its text, which gives the choices their order.
-    """
+    """Write the fields of an exercise; a script shows and checks them."""
     fields = []
     for place, each in enumerate(forms, 1):
         name, label = f"answer-{number.replace('.', '-')}-{place}", escape(each["name"])
@@ -63,12 +57,7 @@ def answer_form(number: str, forms: Sequence[dict[str, Any]], question: str = ""
 
 
 def run_links(page: str, colab: str | None) -> str:
-    """Write where to run an exercise: in Colab, if the book has an address, or as a download.
-
-    Args:
-        page: name of the chapter's page, as "notebooks/02_attention".
-        colab: address of the notebook in Colab, or None.
-    """
+    """Write where to run an exercise: in Colab, if the book has an address, or as a download."""
     file = f"{page.rpartition('/')[2]}.ipynb"
     up = "../" * page.count("/")
     download = f'<a href="{up}_sources/{page}.ipynb" download="{file}">Download the notebook</a>'

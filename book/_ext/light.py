@@ -25,12 +25,7 @@ _ICONS = re.compile(
 
 @cache
 def sheet(static: Path, name: str) -> str:
-    """Return a style sheet as if it lay in the folder of static files, with those that it imports.
-
-    Args:
-        static: that folder.
-        name: path of the sheet within it.
-    """
+    """Return a style sheet with those that it imports, as if it lay in the folder above all."""
 
     def moved(found: re.Match[str]) -> str:
         target = posixpath.normpath(f"{posixpath.dirname(name)}/{found[1] or found[3]}".lstrip("/"))

@@ -70,15 +70,7 @@ PASSAGES = (
 
 
 def address_of(repository: str, pages: str = "") -> tuple[str, str]:
-    """Return the addresses of the repository and of the pages.
-
-    Args:
-        repository: "owner/name" on GitHub.
-        pages: address of the built pages, "" for the one that GitHub Pages gives.
-
-    Raises:
-        ValueError: if one of them has another form.
-    """
+    """Return the addresses of "owner/name" on GitHub and of its pages, by default GitHub's own."""
     found = _REPOSITORY.fullmatch(repository)
     if not found:
         raise ValueError(f"REPO must be owner/name, as on GitHub, got {repository!r}")

@@ -48,12 +48,7 @@ def build(source: Path, output: Path) -> list[Path]:
 
 
 def environment(place: Path, here: bool = False) -> Path:
-    """Make a fresh environment in a folder; return its folder of programs.
-
-    Args:
-        place: the folder.
-        here: put the packages of the running environment on its path, all but this one.
-    """
+    """Make a fresh environment in a folder; return its folder of programs."""
     # The borrowed packages have pip among them.
     venv.create(place / "clean", with_pip=not here)
     if here:
@@ -68,20 +63,15 @@ def environment(place: Path, here: bool = False) -> Path:
 
 
 def try_out(package: Path, here: bool = False) -> None:
-    """Install a package into a fresh environment, translate, and run a chapter in an empty folder.
+    """Install a package into a fresh environment; translate, and run a chapter, in an empty folder.
 
-    Args:
-        package: a wheel or a source distribution.
-        here: take the dependencies from the running environment instead of the package index.
-
-    Raises:
-        RuntimeError: something of that fails, or is not the package's own.
+    With ``here``, its dependencies are those of the running environment.
     """
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder).resolve()
         scripts, empty = environment(place, here), place / "empty"
         empty.mkdir()
-        install = [scripts / "python", "-m", "pip", "install", "-q"]
+        install: list[str | Path] = [scripts / "python", "-m", "pip", "install", "-q"]
         run(*install, f"{package.resolve()}[book]", "nbclient", "ipykernel", cwd=place)
         said = run(scripts / "transformer", "translate", SENTENCE, cwd=empty).strip()
         run(scripts / "python", "-m", "ipykernel", "install", "--sys-prefix", cwd=place)

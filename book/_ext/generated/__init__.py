@@ -38,15 +38,7 @@ _MODULES = re.compile(r"<!-- modules: (.+?) -->")
 
 
 def fill(page: str, text: str) -> str:
-    """Fill in the placeholders of a page.
-
-    Args:
-        page: its name without a suffix, such as "book/paper".
-        text: in Markdown.
-
-    Raises:
-        KeyError: if a placeholder names a text that does not exist.
-    """
+    """Fill in the placeholders of a page."""
     if page in PAGES:
         texts = PAGES[page]()
         text = FILLED.sub(lambda found: texts[found[1]], text)

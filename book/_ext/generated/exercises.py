@@ -61,29 +61,17 @@ _ASKS = (
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise as its chapter states it.
+    """An exercise as its chapter states it."""
 
-    Args:
-        chapter: two digits.
-        number: from 1.
-        title: without its number.
-        question: the text up to the sentence that asks.
-        kind: what the reader gives: "code", "a number" or "a choice".
-    """
-
-    chapter: str
-    number: int
-    title: str
-    question: str
-    kind: str
+    chapter: str  #: two digits
+    number: int  #: from 1
+    title: str  #: without its number
+    question: str  #: the text up to the sentence that asks
+    kind: str  #: what the reader gives: "code", "a number" or "a choice"
 
     @property
     def level(self) -> str:
-        """Difficulty: easy, medium or hard.
-
-        Raises:
-            LookupError: if :data:`LEVELS` does not have it.
-        """
+        """Difficulty: easy, medium or hard."""
         letters = LEVELS.get(self.chapter, "")
         if self.number > len(letters):
             raise LookupError(f"exercise {self.number} of chapter {self.chapter} has no level")
@@ -138,14 +126,7 @@ def _kind(code: str) -> str:
 
 
 def texts(root: Path) -> dict[str, str]:
-    """Make the texts of the page: the number of exercises, of each level, and the tables.
-
-    Args:
-        root: of the repository.
-
-    Raises:
-        LookupError: if an exercise has no level.
-    """
+    """Make the texts of the page: the number of exercises, of each level, and the tables."""
     sections, total = [], {"easy": 0, "medium": 0, "hard": 0}
     for part, notebooks in _parts(root).items():
         exercises = [exercise for path in notebooks for exercise in exercises_of(path)]
