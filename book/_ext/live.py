@@ -120,7 +120,7 @@ def recorded_run() -> str:
 
 
 def ask(address: str, label: str, state: dict[str, object] | None = None) -> str:
-    """Write an input box for a sentence; a state is shown below it, else it leads to the live page."""
+    """Write a box for a sentence; a state is shown below it, else it leads to the live page."""
     if state is None:
         start = f"location.href = '{address}#' + new URLSearchParams({{s: this.elements.s.value}})"
         shown = f"onsubmit=\"{start} + '&run=1'; return false\""

@@ -141,12 +141,6 @@ def test_a_comparison_is_open_where_its_interval_includes_zero():
     assert compared > 10
 
 
-@pytest.mark.parametrize("chapter, start", [("07", "3: b"), ("07", "3: a"), ("08", "3: a <")])
-def test_evidence_is_exactly_one_row(book, chapter, start):
-    with pytest.raises(LookupError, match="rows that begin with"):
-        book(piece(start, "open", chapter=chapter))
-
-
 def test_every_chapter_with_a_table_has_a_claim():
     text = "".join(claims.texts(ROOT).values())
     used = set(re.findall(r"notebooks/(\w+)\.ipynb", text))

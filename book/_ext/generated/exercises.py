@@ -13,37 +13,10 @@ import yaml
 
 from transformer_book.tables import Table
 
-#: A letter per exercise, in the chapter's order; easy, medium or hard.
-LEVELS = {
-    "01": "eem",
-    "02": "emh",
-    "03": "eem",
-    "04": "emh",
-    "05": "eem",
-    "06": "meh",
-    "07": "emm",
-    "08": "emh",
-    "09": "emm",
-    "10": "eem",
-    "11": "emm",
-    "12": "emm",
-    "13": "emm",
-    "14": "emh",
-    "15": "emm",
-    "16": "emh",
-    "17": "emm",
-    "18": "hem",
-    "19": "emm",
-    "20": "mhe",
-    "21": "eem",
-    "22": "eeh",
-    "23": "emm",
-    "24": "emm",
-    "25": "emm",
-    "26": "emm",
-    "27": "emm",
-}
-_OF_LETTER = {"e": "easy", "m": "medium", "h": "hard"}
+#: The difficulty of each chapter's exercises, in its order.
+LEVELS: dict[str, list[str]] = yaml.safe_load(
+    (Path(__file__).parents[2] / "exercises.yml").read_text("utf-8")
+)
 
 _HEAD = re.compile(r"^\*\*(\d+)\. (.+?)\*\*(.*?)(?=^\*\*\d+\. |\Z)", re.M | re.S)
 # The end of a sentence, which "Eq." is not.
@@ -72,10 +45,10 @@ class Exercise:
     @property
     def level(self) -> str:
         """Difficulty: easy, medium or hard."""
-        letters = LEVELS.get(self.chapter, "")
-        if self.number > len(letters):
+        levels = LEVELS.get(self.chapter, [])
+        if self.number > len(levels):
             raise LookupError(f"exercise {self.number} of chapter {self.chapter} has no level")
-        return _OF_LETTER[letters[self.number - 1]]
+        return levels[self.number - 1]
 
 
 def exercises_of(notebook: Path) -> list[Exercise]:
