@@ -1,11 +1,13 @@
 """Sphinx extension: a page loads one style sheet, and no script holds up its first paint.
 
-The rules of the icon fonts are left out: icons.css has the dozen icons that the pages show.
+The themes' rules for what no page has are left out, and those of the icon fonts: icons.css has the
+dozen icons that the pages show.
 """
 
 import hashlib
 import posixpath
 import re
+from collections.abc import Callable, Container
 from functools import cache
 from pathlib import Path
 
@@ -17,13 +19,31 @@ _SHEET = re.compile(
 _ADDRESS = re.compile(
     r"""@import\s+(?:url\()?["']([^"']+)["']\)?\s*;|url\((["']?)(?!data:|\#|https?:)([^"')]+)\2\)"""
 )
+_HAS = re.compile(r'\bclass="([^"]*)"')
+_NAME = re.compile(r"[A-Za-z_][\w-]*")
+_RULE = re.compile(r"([^{}]+)\{[^{}]*\}")
+_CLASS = re.compile(r"\.((?:[A-Za-z_-]|\\.)(?:[\w-]|\\.)*)")
+_FUNCTION = re.compile(r":(?:not|is|where|has)\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _ICONS = re.compile(
     r"@font-face\s*\{[^{}]*Font Awesome[^{}]*\}"
     r"|(?<=[{};/])\.fa(?:[srb]|-[\w-]+)?(?![\w-])[^{}]*\{[^{}]*\}"
 )
 
 
-@cache
+def used_rules(style: str, classes: Container[str]) -> str:
+    """Return a style sheet without the rules of icon fonts and for classes that no page has."""
+
+    def kept(rule: re.Match[str]) -> str:
+        # What is in brackets is another element's, or must not be there.
+        for selector in _FUNCTION.sub("", rule[1]).split(","):
+            if all(name.replace("\\", "") in classes for name in _CLASS.findall(selector)):
+                return rule[0]
+        return ""
+
+    plain = re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)
+    return _RULE.sub(kept, _ICONS.sub("", plain))
+
+
 def sheet(static: Path, name: str) -> str:
     """Return a style sheet with those that it imports, as if it lay in the folder above all."""
 
@@ -31,15 +51,14 @@ def sheet(static: Path, name: str) -> str:
         target = posixpath.normpath(f"{posixpath.dirname(name)}/{found[1] or found[3]}".lstrip("/"))
         return sheet(static, target) if found[1] else f'url("{target}")'
 
-    text = (static / name).read_text(encoding="utf-8")
-    return _ADDRESS.sub(moved, _ICONS.sub("", text))
+    return _ADDRESS.sub(moved, (static / name).read_text(encoding="utf-8"))
 
 
-def lightened(page: str, static: Path) -> str:
+def lightened(page: str, static: Path, sheets: Callable[[str], str]) -> str:
     """Return a page that loads one style sheet, and its scripts last; write the sheet."""
     links = [*_SHEET.finditer(page)]
     if links:
-        text = "\n".join(sheet(static, name) for name in dict.fromkeys(link[2] for link in links))
+        text = "\n".join(map(sheets, dict.fromkeys(link[2] for link in links)))
         name = f"book-{hashlib.sha256(text.encode()).hexdigest()[:8]}.css"
         (static / name).write_text(text, encoding="utf-8")
         page = page[: links[0].start()] + (
@@ -57,10 +76,24 @@ def _lighten(app: Sphinx, error: Exception | None) -> None:
     static = Path(app.outdir) / "_static"
     if error or app.builder.name != "html":
         return
-    for path in Path(app.outdir).rglob("*.html"):
-        if static not in path.parents:  # the themes leave templates there
-            text = path.read_text(encoding="utf-8")
-            path.write_text(lightened(text, static), encoding="utf-8")
+    pages = {  # without the templates that the themes leave
+        path: path.read_text(encoding="utf-8")
+        for path in Path(app.outdir).rglob("*.html")
+        if static not in path.parents
+    }
+    classes = {
+        name for page in pages.values() for found in _HAS.findall(page) for name in found.split()
+    }
+    for path in static.rglob("*.js"):
+        classes.update(_NAME.findall(path.read_text(encoding="utf-8")))
+
+    @cache
+    def sheets(name: str) -> str:
+        text = sheet(static, name)
+        return used_rules(text, classes) if name.startswith("styles/") else text
+
+    for path, page in pages.items():
+        path.write_text(lightened(page, static, sheets), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from filtered import PLACE, filtered
 from formulas import mathml, parts
-from light import lightened
+from light import lightened, sheet, used_rules
 from math_core import LatexError
 from navigation import SearchWords, folded, number_of
 from tables import with_breaks, with_labels
@@ -80,25 +80,28 @@ def test_names_in_tables_break_between_their_parts():
     assert with_breaks(formula) == formula
 
 
-def test_a_page_loads_one_sheet_without_icon_fonts_and_its_scripts_late(tmp_path):
+def test_rules_of_icons_and_for_classes_that_no_page_has_are_removed():
+    style = (
+        "/* a{ */a{x:1}.used,.gone{x:2}.gone b{x:2}@media print{.gone{x:3}.used b{x:4}}"
+        '.used:not(.gone){x:3}@font-face{font-family:"Font Awesome";src:url(x)}.fade{x:1}'
+        ".fa-bars::before{x:5}"
+    )
+    kept = "a{x:1}.used,.gone{x:2}@media print{.used b{x:4}}.used:not(.gone){x:3}.fade{x:1}"
+    assert used_rules(style, {"used", "fa-bars", "fade"}) == kept
+
+
+def test_a_page_loads_one_sheet_and_its_scripts_late(tmp_path):
     (tmp_path / "styles").mkdir()
-    icons = '.fa-bars:before{x:5}.fade{x:1}@font-face{font-family:"Font Awesome";src:url(x)}'
-    (tmp_path / "styles" / "a.css").write_text(
-        '@import "../b.css";\na{b:url("../c.png")url(data:x)}' + icons
-    )
+    own = '@import "../b.css";\na{b:url("../c.png")url(data:x)}'
+    (tmp_path / "styles" / "a.css").write_text(own)
     (tmp_path / "b.css").write_text("e{f:url(g.woff2)}")
-    links = "".join(
-        f'<link rel="stylesheet" href="../_static/{name}?v=1" />'
-        for name in ("styles/a.css", "b.css")
-    )
+    link = '<link rel="stylesheet" href="../_static/styles/a.css?v=1" />\n'
     scripts = '<script src="a.js"></script><script async src="b.js"></script>'
     inline = "<script>DOCUMENTATION_OPTIONS.x = 1</script><script>let y</script>"
-    found = lightened(f"<head>{links}{scripts}{inline}</head>", tmp_path)
+    page = f"<head>{link}{link}{scripts}{inline}</head>"
+    found = lightened(page, tmp_path, lambda name: sheet(tmp_path, name))
     (written,) = tmp_path.glob("book-*.css")
-    imported = 'e{f:url("g.woff2")}'
-    assert (
-        written.read_text() == f'{imported}\na{{b:url("c.png")url(data:x)}}.fade{{x:1}}\n{imported}'
-    )
+    assert written.read_text() == 'e{f:url("g.woff2")}\na{b:url("c.png")url(data:x)}'
     late = scripts.replace("<script src", "<script defer src")
     needs = inline.replace("<script>DOC", '<script type="module">DOC')
     link = f'<link rel="stylesheet" href="../_static/{written.name}">\n'
