@@ -1,4 +1,4 @@
-"""The small extensions of the book: formulas, navigation, tables on a phone, light styles."""
+"""The small extensions of the book: formulas, navigation, tables on a phone, light pages."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from filtered import PLACE, filtered
 from formulas import mathml, parts
-from light import bundled, used_rules, with_bundle, with_late_scripts
+from light import lightened, sheet, used_rules
 from math_core import LatexError
 from navigation import SearchWords, folded, number_of
 from tables import with_breaks, with_labels
@@ -80,46 +80,32 @@ def test_names_in_tables_break_between_their_parts():
     assert with_breaks(formula) == formula
 
 
-def test_rules_for_classes_that_no_page_has_are_removed():
+def test_rules_of_icons_and_for_classes_that_no_page_has_are_removed():
     style = (
-        "a{x:1}.used,.gone{x:2}@media print{.gone{x:3}.used b{x:4}}"
-        '.used:not(.gone){content:"}"}@font-face{font-family:"Font Awesome";src:url(x)}'
+        "/* a{ */a{x:1}.used,.gone{x:2}.gone b{x:2}@media print{.gone{x:3}.used b{x:4}}"
+        '.used:not(.gone){x:3}@font-face{font-family:"Font Awesome";src:url(x)}.fade{x:1}'
         ".fa-bars::before{x:5}"
     )
-    kept = used_rules(style, {"used", "fa-bars"})
-    assert "".join(kept.split()) == (
-        'a{x:1}.used{x:2}@mediaprint{.usedb{x:4}}.used:not(.gone){content:"}"}'
-    )
+    kept = "a{x:1}.used,.gone{x:2}@media print{.used b{x:4}}.used:not(.gone){x:3}.fade{x:1}"
+    assert used_rules(style, {"used", "fa-bars", "fade"}) == kept
 
 
-def test_a_rule_without_declarations_does_not_change_the_next():
-    kept = used_rules("@import url(x);.a{}.b{x:1}", {"a", "b"})
-    assert "".join(kept.split()) == "@importurl(x);.b{x:1}"
-
-
-def test_one_sheet_takes_the_place_of_those_that_all_pages_load(tmp_path):
+def test_a_page_loads_one_sheet_and_its_scripts_late(tmp_path):
     (tmp_path / "styles").mkdir()
-    (tmp_path / "styles" / "a.css").write_text(
-        '@import "../b.css";\na{b:url("../c.png")url(data:x)}'
-    )
+    own = '@import "../b.css";\na{b:url("../c.png")url(data:x)}'
+    (tmp_path / "styles" / "a.css").write_text(own)
     (tmp_path / "b.css").write_text("e{f:url(g.woff2)}")
-    expected = 'e{f:url("g.woff2")}\na{b:url("c.png")url(data:x)}'
-    assert bundled(tmp_path, "styles/a.css") == expected
-    names = ["styles/a.css", "b.css"]
-    own = '<link rel="stylesheet" href="../_static/own.css" />'
-    links = "".join(f'<link rel="stylesheet" href="../_static/{n}?v=1" />\n' for n in names)
-    found = with_bundle(f"<head>{links}{own}</head>", names, "book.css", "2")
-    assert found == f'<head><link rel="stylesheet" href="../_static/book.css?v=2">\n{own}</head>'
-
-
-def test_no_script_holds_up_a_page():
-    late = '<script defer src="a.js"></script><script async src="b.js"></script>'
-    found = with_late_scripts(
-        '<script src="a.js"></script><script async src="b.js"></script>'
-        "<script>DOCUMENTATION_OPTIONS.x = 1</script><script>let y</script>"
-    )
-    needs = '<script type="module">DOCUMENTATION_OPTIONS.x = 1</script>'
-    assert found == f"{late}{needs}<script>let y</script>"
+    link = '<link rel="stylesheet" href="../_static/styles/a.css?v=1" />\n'
+    scripts = '<script src="a.js"></script><script async src="b.js"></script>'
+    inline = "<script>DOCUMENTATION_OPTIONS.x = 1</script><script>let y</script>"
+    page = f"<head>{link}{link}{scripts}{inline}</head>"
+    found = lightened(page, tmp_path, lambda name: sheet(tmp_path, name))
+    (written,) = tmp_path.glob("book-*.css")
+    assert written.read_text() == 'e{f:url("g.woff2")}\na{b:url("c.png")url(data:x)}'
+    late = scripts.replace("<script src", "<script defer src")
+    needs = inline.replace("<script>DOC", '<script type="module">DOC')
+    link = f'<link rel="stylesheet" href="../_static/{written.name}">\n'
+    assert found == f"<head>{link}{late}{needs}</head>"
 
 
 def test_rows_carry_what_they_are_chosen_by():
