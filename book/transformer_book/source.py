@@ -14,6 +14,7 @@ from typing import Any
 import transformer
 
 ROOT = Path(transformer.__file__).resolve().parent.parent
+PACKAGES = ROOT / "transformer", Path(__file__).resolve().parent
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ def show_source(thing: Callable[..., Any], docstring: bool = True) -> Source:
         raise TypeError(
             f"thing must be a class, function or method written in Python, got {thing!r}"
         ) from error
-    if not file.is_relative_to(ROOT / "transformer"):
-        raise ValueError(f"thing must be defined in the package transformer, got {thing!r}")
+    if not any(file.is_relative_to(package) for package in PACKAGES):
+        raise ValueError(f"thing must be defined in transformer or transformer_book, got {thing!r}")
     code = textwrap.dedent("".join(lines)).rstrip()
     return Source(
         code=code if docstring else _without_docstring(code),
