@@ -1,4 +1,4 @@
-"""Pictures of a mechanism, drawn from data: boxes, vectors, matrices, arrows, arcs, brackets.
+"""Pictures of a mechanism, drawn from data: boxes, vectors, matrices, arrows.
 
 A picture is an SVG in the palette's colours, as light or dark as the page, and its text is text.
 Lengths are pixels, y grows downwards. What a method draws it returns as an :class:`Area`, so that
@@ -260,7 +260,6 @@ class Drawing:
         colour: str = "rule",
         width: Number = 1.5,
         tip: bool = True,
-        label: str = "",
     ) -> None:
         """Draw a line through two points or more, with a tip at the last.
 
@@ -269,7 +268,6 @@ class Drawing:
             colour: of the line.
             width: of the line.
             tip: whether the line has one.
-            label: text beside the middle of its last part.
         """
         (x0, y0), (x1, y1) = points[-2:]
         length = float(np.hypot(x1 - x0, y1 - y0)) or 1.0
@@ -284,57 +282,30 @@ class Drawing:
                        (x1 - dx * back + dy * side, y1 - dy * back - dx * side))  # fmt: skip
             path = " ".join(f"{_n(x)},{_n(y)}" for x, y in corners)
             self.parts.append(f'<polygon points="{path}" style="{_paint("fill", colour)}"/>')
-        if label:
-            anchor = "middle" if abs(dx) > abs(dy) else "start"
-            shift = (0.0, -10.0) if abs(dx) > abs(dy) else (8.0, 0.0)
-            middle = (x0 + x1) / 2 + shift[0], (y0 + y1) / 2 + shift[1]
-            self.text(middle, label, "soft", SIZE - 1, anchor)
-
-    def arcs(
-        self,
-        start: Area,
-        ends: Sequence[Area],
-        weights: Sequence[Number],
-        colour: str = "key",
-        thickest: Number = 6,
-    ) -> None:
-        """Draw arcs above a row of tokens, from one to the others; the width is the weight.
-
-        Args:
-            start: the token that attends.
-            ends: the tokens it attends to; its own gets no arc.
-            weights: one per end, from 0 to 1; arcs below 0.02 are thin and grey.
-            colour: of the other arcs.
-            thickest: width of an arc of weight 1.
-        """
-        for end, weight in sorted(zip(ends, weights, strict=True), key=lambda both: both[1]):
-            (x0, y0), (x1, y1) = start.top, end.top
-            if x0 == x1:
-                continue
-            faint = weight < 0.02
-            look = _paint("stroke", "hidden" if faint else colour)
-            top = min(y0, y1) - 28 - abs(x1 - x0) * 0.28
-            path = f"M{_n(x0)},{_n(y0 - 2)} Q{_n((x0 + x1) / 2)},{_n(top)} {_n(x1)},{_n(y1 - 2)}"
-            thick = 1.2 if faint else max(1.2, thickest * weight)
-            self.parts.append(
-                f'<path d="{path}" style="fill: none; {look}" stroke-width="{thick:.1f}"/>'
-            )
-
-    def bracket(
-        self, x: Number, y: Number, length: Number, text: str, upright: bool = False
-    ) -> None:
-        """Draw a bracket below ``length`` pixels, or to their right, with a text at its middle."""
-        along = [(0, 0), (0, 6), (length, 6), (length, 0)]
-        points = [(x + (b if upright else a), y + (a if upright else b)) for a, b in along]
-        self.arrow(*points, tip=False)
-        if upright:
-            self.text((x + 14, y + length / 2), text, "soft", SIZE - 1, "start")
-        else:
-            self.text((x + length / 2, y + 18), text, "soft", SIZE - 1)
 
 
-class Picture:
-    """A picture for a notebook and for the book's page. Write it as the last line of a cell.
+class Shown:
+    """A picture as a notebook and the book's page show it.
+
+    Args:
+        description: what it shows, in words; also the text of viewers without SVG.
+        wide: an ``<svg>`` element.
+        narrow: the variant for phones; "" if the picture is legible there as it is.
+    """
+
+    def __init__(self, description: str, wide: str, narrow: str = "") -> None:
+        self.description, self.wide, self.narrow = description, wide, narrow
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[Any, Any]:
+        metadata = {"image/svg+xml": {"narrow": self.narrow}} if self.narrow else {}
+        return {"image/svg+xml": self.wide, "text/plain": repr(self)}, metadata
+
+    def __repr__(self) -> str:
+        return self.description
+
+
+class Picture(Shown):
+    """A picture that is drawn. Write it as the last line of a cell.
 
     Args:
         description: what it shows, in words; also the text of viewers without SVG.
@@ -353,18 +324,10 @@ class Picture:
     ) -> None:
         if narrow and narrow[0] > 420:
             raise ValueError(f"narrow must be at most 420 pixels wide, got {narrow[0]}")
-        self.description = description
         self.drawn = [Drawing(*each) for each in (size, narrow) if each]
         for drawing in self.drawn:
             draw(drawing)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[Any, Any]:
-        wide, *narrow = (drawing.svg() for drawing in self.drawn)
-        metadata = {"image/svg+xml": {"narrow": narrow[0]}} if narrow else {}
-        return {"image/svg+xml": wide, "text/plain": repr(self)}, metadata
-
-    def __repr__(self) -> str:
-        return self.description
+        super().__init__(description, *(drawing.svg() for drawing in self.drawn))
 
 
 def _n(number: Number) -> str:
