@@ -35,14 +35,7 @@ SHADES = 12  # of a strip or a grid
 
 @dataclass(frozen=True)
 class Area:
-    """A rectangle of a picture.
-
-    Args:
-        x: of its left edge.
-        y: of its upper edge.
-        width: in pixels.
-        height: in pixels.
-    """
+    """A rectangle of a picture."""
 
     x: Number
     y: Number
@@ -71,12 +64,7 @@ class Area:
 
 
 class Drawing:
-    """A canvas; each method adds one part.
-
-    Args:
-        width: in pixels.
-        height: in pixels.
-    """
+    """A canvas; each method adds one part."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -99,21 +87,12 @@ class Drawing:
         self,
         at: Point,
         text: str,
-        colour: str = "ink",
+        colour: str = "ink",  # a name in NAMED, or "#rrggbb"
         size: Number = SIZE,
         anchor: str = "middle",
         bold: bool = False,
     ) -> None:
-        """Write a line of text.
-
-        Args:
-            at: its middle, or its start or end, by ``anchor``; half-way up.
-            text: plain; the index of a single letter, as in ``d_k``, is lowered.
-            colour: a name in :data:`NAMED`, or "#rrggbb".
-            size: of the letters.
-            anchor: "start", "middle" or "end".
-            bold: whether the letters are bold.
-        """
+        """Write a line of text around ``at``; the index of a letter, as in ``d_k``, is lowered."""
         look = f'font-size="{size:g}" text-anchor="{anchor}" style="{_paint("fill", colour)}"'
         if bold:
             look += ' font-weight="700"'
@@ -151,19 +130,10 @@ class Drawing:
         x: Number,
         y: Number,
         step: Number,
-        lit: Mapping[int, str] | None = None,
-        size: tuple[Number, Number] = (0.85, 26),
+        lit: Mapping[int, str] | None = None,  # colours by place
+        size: tuple[Number, Number] = (0.85, 26),  # width as a share of the step, and height
     ) -> list[Area]:
-        """Draw a row of words, each in a box.
-
-        Args:
-            words: from left to right.
-            x: of the left edge of the first.
-            y: of the upper edges.
-            step: from one word to the next.
-            lit: by the index of a word the colour of its box; the others are pale.
-            size: width of a box as a share of the step, and its height.
-        """
+        """Draw a row of words, each in a box."""
         lit = lit or {}
         return [
             self.box(
@@ -181,46 +151,24 @@ class Drawing:
         colour: str = "key",
         cell: tuple[Number, Number] = (6, 16),
         label: str = "",
-        largest: Number | None = None,
+        largest: Number | None = None,  # has the full colour
     ) -> Area:
-        """Draw a vector as a strip of cells, the darker the larger; negative numbers are grey.
-
-        Args:
-            x: of the left edge.
-            y: of the upper edge.
-            values: one number per cell.
-            colour: of positive numbers.
-            cell: width and height of a cell.
-            label: text to the left.
-            largest: size of the number with the full colour; the largest one if None.
-        """
+        """Draw a vector as a strip of cells, the darker the larger; negative numbers are grey."""
         return self.grid(x, y, [values], colour, cell, [label] if label else (), largest=largest)
 
     def grid(
         self,
         x: Number,
         y: Number,
-        values: Sequence[Any] | np.ndarray,
+        values: Sequence[Any] | np.ndarray,  # NaN leaves a cell empty
         colour: str = "key",
         cell: tuple[Number, Number] = (44, 26),
         rows: Sequence[str] = (),
         columns: Sequence[str] = (),
-        digits: int | None = None,
+        digits: int | None = None,  # of the numbers in the cells
         largest: Number | None = None,
     ) -> Area:
-        """Draw a matrix as a grid of cells; arguments as for :meth:`strip`.
-
-        Args:
-            x: of the left edge of the cells.
-            y: of the upper edge of the cells.
-            values: (rows, columns); NaN leaves a cell empty.
-            colour: of positive numbers.
-            cell: width and height of a cell.
-            rows: names, written to the left.
-            columns: names, written above.
-            digits: decimals of the numbers written into the cells; None writes none.
-            largest: size of the number with the full colour; the largest one if None.
-        """
+        """Draw a matrix as a grid of cells; arguments as for :meth:`strip`."""
         matrix = np.asarray(values, dtype=float)
         width, height = cell
         whole = Area(x, y, width * matrix.shape[1], height * matrix.shape[0])
@@ -261,14 +209,7 @@ class Drawing:
         width: Number = 1.5,
         tip: bool = True,
     ) -> None:
-        """Draw a line through two points or more, with a tip at the last.
-
-        Args:
-            points: from the start to the end.
-            colour: of the line.
-            width: of the line.
-            tip: whether the line has one.
-        """
+        """Draw a line through two points or more, with a tip at the last."""
         (x0, y0), (x1, y1) = points[-2:]
         length = float(np.hypot(x1 - x0, y1 - y0)) or 1.0
         dx, dy, back = (x1 - x0) / length, (y1 - y0) / length, 5 + 2 * width
@@ -285,13 +226,7 @@ class Drawing:
 
 
 class Shown:
-    """A picture as a notebook and the book's page show it.
-
-    Args:
-        description: what it shows, in words; also the text of viewers without SVG.
-        wide: an ``<svg>`` element.
-        narrow: the variant for phones; "" if the picture is legible there as it is.
-    """
+    """A picture as a notebook and the book's page show it; the description is its text."""
 
     def __init__(self, description: str, wide: str, narrow: str = "") -> None:
         self.description, self.wide, self.narrow = description, wide, narrow
@@ -305,21 +240,13 @@ class Shown:
 
 
 class Picture(Shown):
-    """A picture that is drawn. Write it as the last line of a cell.
-
-    Args:
-        description: what it shows, in words; also the text of viewers without SVG.
-        draw: called with a :class:`Drawing`; for phones a second time, with its ``narrow`` True.
-        size: width and height in pixels; 688 is as wide as the page.
-        narrow: width, at most 420, and height of the variant for phones; None if the picture is
-            legible there as it is.
-    """
+    """A picture that ``draw`` makes, for phones a second time on a canvas that is ``narrow``."""
 
     def __init__(
         self,
         description: str,
         draw: Callable[[Drawing], None],
-        size: tuple[int, int],
+        size: tuple[int, int],  # 688 pixels are as wide as the page
         narrow: tuple[int, int] | None = None,
     ) -> None:
         if narrow and narrow[0] > 420:

@@ -1,7 +1,4 @@
-"""Pictures of chapter 2: one lookup with its numbers, Figure 2 (left), and where Q, K, V come from.
-
-Paper: section 3.2, Figure 2
-"""
+"""Picture of chapter 2: one lookup with its numbers."""
 
 import math
 from collections.abc import Sequence

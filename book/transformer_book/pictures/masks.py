@@ -27,25 +27,15 @@ LAYER, HEAD = 1, 1
 
 @dataclass(frozen=True)
 class MaskedAttention:
-    """One attention of the shipped model over the shorter pair of the batch.
-
-    Args:
-        name: of the attention.
-        rule: a phrase that says what its mask hides.
-        queries: tokens that attend.
-        keys: tokens that are attended to.
-        scores: of one head, before masking.
-        mask: True = may attend.
-        row: index of the query whose numbers are shown.
-    """
+    """One attention of the shipped model over the shorter pair of the batch."""
 
     name: str
-    rule: str
+    rule: str  # what its mask hides
     queries: tuple[str, ...]
     keys: tuple[str, ...]
-    scores: Float[Tensor, "T S"]
+    scores: Float[Tensor, "T S"]  # of one head, before masking
     mask: Bool[Tensor, "T S"]
-    row: int
+    row: int  # whose numbers are shown
 
 
 @cache
@@ -158,13 +148,7 @@ def _block(picture: Drawing, shown: MaskedAttention, top: Number) -> None:
 
 
 class Influences(Picture):
-    """How strongly each output depends on each input; a stepped line bounds the future.
-
-    Args:
-        maps: influence of each input (column) on each output (row), by the name of the mask.
-        inputs: names of the columns.
-        labels: names of the rows.
-    """
+    """How strongly each output (row) depends on each input; a stepped line bounds the future."""
 
     def __init__(
         self, maps: Mapping[str, Float[Tensor, "T T"]], inputs: Sequence[str], labels: Sequence[str]

@@ -17,11 +17,7 @@ LAYER, HEAD = 1, 0  # of the encoder, counted from 0
 
 @lru_cache(maxsize=1)
 def scores_of_it() -> tuple[list[str], Tensor]:
-    """Return the tokens of the sentence, and the scores of "it" in a head of the shipped model.
-
-    Returns:
-        S tokens, and S dot products without the division.
-    """
+    """Return the tokens of the sentence, and the scores of "it" in a head of the shipped model."""
     translator = Translator.from_pretrained("tatoeba-en-de")
     tokenizer, model = translator.tokenizer, translator.model
     tokens = [*tokenizer.encode(SENTENCE), tokenizer.eos_id]
