@@ -10,8 +10,17 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = {"transformer": ROOT, "transformer_book": ROOT / "book"}
-FLOORS = ["published", "model", "data", "fast", "training inference", "baselines interop recipes"]
-FLOORS += ["pretrained", "cli"]
+FLOORS = [
+    "published settings",
+    "saving",
+    "model",
+    "data",
+    "fast",
+    "training inference",
+    "baselines interop recipes",
+    "pretrained",
+    "cli",
+]
 HEIGHT = {part: height for height, floor in enumerate(FLOORS) for part in floor.split()}
 APART = {"training", "inference"}  # on one floor, and not on one another
 OF_THE_BOOK = {"IPython", "ipykernel", "ipywidgets", "matplotlib", "nbformat", "papermill"}

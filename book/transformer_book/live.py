@@ -16,9 +16,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from transformer.data.tokenizer import SPECIAL_TOKENS, TOKENIZER, Tokenizer
-from transformer.model.files import checksum
-from transformer.model.pretrained import locate
 from transformer.model.transformer import Transformer
+from transformer.saving.files import checksum
+from transformer.saving.locate import locate
 
 #: The model of the live page.
 SHIPPED = "tatoeba-en-de"

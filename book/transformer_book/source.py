@@ -8,13 +8,11 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import transformer
-
-ROOT = Path(transformer.__file__).resolve().parent.parent
-PACKAGES = ROOT / "transformer", Path(__file__).resolve().parent
+PACKAGES = ("transformer", "transformer_book")
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ def show_source(thing: Callable[..., Any], docstring: bool = True) -> Source:
     Write it as the last line of a cell.
 
     Args:
-        thing: a class, function or method defined in ``transformer``.
+        thing: a class, function or method of the library or of the book.
         docstring: whether to include the docstring.
 
     Returns:
@@ -62,12 +60,14 @@ def show_source(thing: Callable[..., Any], docstring: bool = True) -> Source:
         raise TypeError(
             f"thing must be a class, function or method written in Python, got {thing!r}"
         ) from error
-    if not any(file.is_relative_to(package) for package in PACKAGES):
-        raise ValueError(f"thing must be defined in transformer or transformer_book, got {thing!r}")
+    package = thing.__module__.partition(".")[0]
+    if package not in PACKAGES:
+        raise ValueError(f"thing must be defined in {' or '.join(PACKAGES)}, got {thing!r}")
+    root = Path(import_module(package).__file__ or "").resolve().parent.parent
     code = textwrap.dedent("".join(lines)).rstrip()
     return Source(
         code=code if docstring else _without_docstring(code),
-        path=file.relative_to(ROOT).as_posix(),
+        path=file.relative_to(root).as_posix(),
         first_line=first,
         last_line=first + len(lines) - 1,
     )

@@ -16,7 +16,7 @@ import torch
 from transformer import Tokenizer, Transformer, load_corpus
 from transformer.inference.decoding import beam_search, greedy_search
 from transformer.inference.sentences import encode_sentence
-from transformer.model.files import checksum
+from transformer.saving.files import checksum
 
 # One worker reads the weights for all of these tests.
 pytestmark = pytest.mark.xdist_group("live engine")

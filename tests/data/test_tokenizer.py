@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from transformer.data.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 from transformer.inference.translator import Translator
-from transformer.model.pretrained import locate
+from transformer.saving.locate import locate
 
 TEXTS = [
     "The train station is over there.",

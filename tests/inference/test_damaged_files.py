@@ -15,9 +15,9 @@ from safetensors.torch import load_file, save_file
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
 from transformer.interop.marian import read_weights
-from transformer.model.files import MANIFEST, read_weight_file, require_unchanged, write_manifest
-from transformer.model.pretrained import SHIPPED_FOLDER
 from transformer.model.transformer import Transformer
+from transformer.saving.files import MANIFEST, read_weight_file, require_unchanged, write_manifest
+from transformer.saving.locate import SHIPPED_FOLDER
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 SHIPPED = SHIPPED_FOLDER / "tatoeba-en-de"

@@ -4,7 +4,7 @@ import pytest
 from huggingface_hub import ModelCard
 
 from transformer.inference.model_card import model_card, read_card, source_language, with_address
-from transformer.model.pretrained import SHIPPED_FOLDER, shipped_names
+from transformer.saving.locate import SHIPPED_FOLDER, shipped_names
 from transformer_book.studies.translation.recorded import recorded_runs
 from transformer_book.studies.translation.ship import card
 

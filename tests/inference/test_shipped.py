@@ -7,7 +7,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformer.data.corpora import load_corpus
 from transformer.inference.decoding import beam_search
 from transformer.inference.translator import Translator
-from transformer.model.pretrained import SHIPPED_FOLDER
+from transformer.saving.locate import SHIPPED_FOLDER
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from transformer.inference.translator import Translator
 from transformer.interop import GraphTranslator, graphs, to_graphs
 from transformer.interop.graphs import EncoderGraph, StepGraph
 from transformer.model.config import TransformerConfig
-from transformer.model.files import MANIFEST
 from transformer.model.transformer import Transformer
+from transformer.saving.files import MANIFEST
 
 TEXTS = [
     "Where is the train station?",

@@ -11,8 +11,8 @@ from transformer.interop import from_marian, to_marian
 from transformer.interop.marian_export import sentencepiece_model
 from transformer.interop.marian_weights import stack_names
 from transformer.model.config import TransformerConfig
-from transformer.model.pretrained import locate
 from transformer.model.transformer import Transformer
+from transformer.saving.locate import locate
 
 pytest.importorskip("sentencepiece", reason="Marian's pieces need sentencepiece: requirements.txt")
 

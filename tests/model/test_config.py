@@ -2,15 +2,14 @@
 
 import json
 from dataclasses import FrozenInstanceError
-from pathlib import Path
 
 import jaxtyping
 import pytest
 
 from tests.model.small import make_config
-from transformer.model import pretrained
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
+from transformer.saving.locate import SHIPPED_FOLDER
 
 SIZES = [("A", 4), ("B", 2), ("C", 7), ("D", 4), ("E", 1)]  # lines of Table 3
 
@@ -97,8 +96,7 @@ def test_unknown_fields_are_named(name, hint):
 
 
 def test_the_file_of_a_model_is_a_configuration():
-    folder = Path(pretrained.__file__).parents[1] / "pretrained" / "tatoeba-en-de"
-    values = json.loads((folder / "config.json").read_text())
+    values = json.loads((SHIPPED_FOLDER / "tatoeba-en-de/config.json").read_text())
     assert TransformerConfig.from_dict(values).d_model == values["d_model"]
     with pytest.raises(ValueError, match="architecture must be 'transformer', got 'recurrent'"):
         TransformerConfig.from_dict(values | dict(architecture="recurrent"))

@@ -21,7 +21,7 @@ from transformer.model.attention import scaled_dot_product_attention
 from transformer.model.base import TranslationModel
 from transformer.model.masks import padding_mask
 from transformer.model.positional import LearnedPositionalEmbedding
-from transformer.model.settings import RATE, Settings, whole
+from transformer.settings import RATE, Settings, whole
 
 HALF = math.sqrt(0.5)  # the sum of two things of variance 1, times this, has variance 1 again
 

@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformer.model.attention import AdditiveAttention
 from transformer.model.base import TranslationModel
 from transformer.model.masks import padding_mask
-from transformer.model.settings import RATE, Settings, whole
+from transformer.settings import RATE, Settings, whole
 
 
 @dataclass(frozen=True)

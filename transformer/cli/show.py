@@ -75,9 +75,9 @@ def info(
 
 def _installation() -> None:
     from transformer.inference.device import choose_device, device_label
-    from transformer.model.pretrained import shipped_names
     from transformer.recipes.presets import PRESETS
     from transformer.recipes.record import LIBRARIES
+    from transformer.saving.locate import shipped_names
 
     _table(
         [

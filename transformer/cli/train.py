@@ -82,10 +82,10 @@ def train(
       torchrun --nproc-per-node 8 -m transformer.cli train wmt14-base --set batch_tokens=3125
     """
     from transformer.data.corpora import corpus_from_files
-    from transformer.model.pretrained import RECORD
     from transformer.recipes.overrides import parse_changes
     from transformer.recipes.presets import get_preset
     from transformer.recipes.translation import TranslationRun
+    from transformer.saving.locate import RECORD
 
     use_threads(threads)
     recipe = get_preset(preset)
@@ -156,8 +156,8 @@ def _announce(recipe: "Preset", folder: Path, data_dir: Path | None) -> None:
     """Before a large download, print what the run needs; raise OSError if the disk lacks space."""
     from huggingface_hub.constants import HF_HOME
 
-    from transformer.model.pretrained import STATE
     from transformer.recipes.estimate import LARGE_CORPORA, preview, require_disk
+    from transformer.saving.locate import STATE
 
     if recipe.corpus not in LARGE_CORPORA or (folder / STATE).exists():
         return

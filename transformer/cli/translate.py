@@ -184,7 +184,7 @@ def _write(path: Path, rows: Iterable[str]) -> None:
     """
     from tqdm import tqdm
 
-    from transformer.model.files import cannot_write
+    from transformer.saving.files import cannot_write
 
     partial = _partial(path)
     try:
@@ -253,8 +253,8 @@ def evaluate(
     from transformer.data.moses import in_form
     from transformer.inference.device import choose_device
     from transformer.inference.translator import Translator
-    from transformer.model.pretrained import locate
     from transformer.recipes.evaluation import evaluate as scores_of
+    from transformer.saving.locate import locate
 
     chosen = choose_device(device)
     locate(model)  # report a missing model before reading the text

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from transformer.data.parallel import kept_pairs
 from transformer.data.tokenizer import SPECIAL_IDS, TokenizerLike, joint_checksum, require_equal
-from transformer.model.settings import COUNT, or_none, whole
+from transformer.settings import COUNT, or_none, whole
 
 # Pairs encoded at once: enough for all threads, few enough to need little memory.
 _CHUNK = 10_000

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.data.tokenizer import TOKENIZER_CONFIG, hugging_face_config
-from transformer.model.files import read_json, require_unchanged, write_atomically, write_json
+from transformer.saving.files import read_json, require_unchanged, write_atomically, write_json
 
 SOURCE_PIECES, TARGET_PIECES = "source.spm", "target.spm"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"

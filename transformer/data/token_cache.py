@@ -28,7 +28,7 @@ from transformer.data.batching import (
 from transformer.data.corpora.local import cache_directory
 from transformer.data.parallel import StreamedSplit
 from transformer.data.tokenizer import Tokenizer
-from transformer.model.files import write_atomically
+from transformer.saving.files import write_atomically
 
 _HEADER = "header.json"
 _SIDES = ("source", "target")

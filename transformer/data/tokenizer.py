@@ -21,15 +21,15 @@ from typing import Any, Protocol, Unpack, runtime_checkable
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
-from transformer.model.files import require_unchanged, write_atomically, write_json
-from transformer.model.pretrained import (
+from transformer.saving.files import require_unchanged, write_atomically, write_json
+from transformer.saving.locate import (
     TOKENIZER_FILES,
     HubOptions,
     locate,
     require_known,
     shipped_names,
 )
-from transformer.model.settings import whole
+from transformer.settings import whole
 
 PAD, BOS, EOS = SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
 #: Attributes with their ids, of tokenizers and configurations.

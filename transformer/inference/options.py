@@ -6,7 +6,7 @@ Paper: section 6.1
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict, get_args
 
-from transformer.model.settings import Settings, number, unknown_name, whole
+from transformer.settings import Settings, number, unknown_name, whole
 
 LengthPenalty = Literal["gnmt", "fairseq"]
 
@@ -59,7 +59,6 @@ class SearchOptions(Settings):
     n_best: int | None = None
 
     _kind = "search option"
-    _synonyms = HUGGING_FACE
     _numbers = dict(
         beam_size=whole(1, 10_000),
         alpha=number("number from -10 to 10", lambda x: -10 <= x <= 10),

@@ -38,11 +38,11 @@ from transformer.inference.sentences import (
     split_into_sentences,
     to_sentence_case,
 )
-from transformer.model.base import TranslationModel, evaluation_mode, load_model
-from transformer.model.hub import upload, write_folder
-from transformer.model.pretrained import CARD, HubOptions, locate, require_known
-from transformer.model.settings import COUNT
+from transformer.model.base import TranslationModel, evaluation_mode
 from transformer.model.transformer import Transformer
+from transformer.saving.hub import load_model, upload, write_folder
+from transformer.saving.locate import CARD, HubOptions, locate, require_known
+from transformer.settings import COUNT
 
 
 class TranslateKeywords(SearchKeywords, total=False):
@@ -121,11 +121,11 @@ class Translator:
         Args:
             name_or_path: a shipped name ("tatoeba-en-de"), a folder of a model or of a training
                 run, a weight file ("run/checkpoints/best.safetensors"), or a Hub id
-                ("owner/name"); see :func:`~transformer.model.pretrained.locate`.
+                ("owner/name"); see :func:`~transformer.saving.locate.locate`.
             device: where to put the model; None for the CPU.
             fast: as for the class.
             options: for a download from the Hub, such as ``revision``; see
-                :class:`~transformer.model.pretrained.HubOptions`.
+                :class:`~transformer.saving.locate.HubOptions`.
 
         Raises:
             FileNotFoundError: if there is no such model, or the Hub cannot be reached.

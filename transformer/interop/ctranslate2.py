@@ -25,8 +25,8 @@ from transformer.model.attention import MultiHeadAttention
 from transformer.model.config import TransformerConfig
 from transformer.model.layers import DecoderLayer
 from transformer.model.positional import Layout, LearnedPositionalEmbedding, sinusoidal_table
-from transformer.model.settings import COUNT
 from transformer.model.transformer import Transformer
+from transformer.settings import COUNT
 
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int8", "int8_float16", "int8_bfloat16", "int16")
 ACTIVATIONS = dict(relu="RELU", gelu="GELU", silu="SWISH", geglu="GELU", swiglu="SWISH")

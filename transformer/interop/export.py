@@ -17,8 +17,8 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.inference.model_card import read_card
 from transformer.inference.stepwise import EXTRA_LENGTH
 from transformer.inference.translator import Translator
-from transformer.model.files import write_atomically
 from transformer.model.transformer import Transformer
+from transformer.saving.files import write_atomically
 
 Form = Literal["ctranslate2", "marian", "onnx", "torch"]
 Tokenizers = tuple[Tokenizer, Tokenizer] | tuple[SentencePieceTokenizer, SentencePieceTokenizer]

@@ -32,10 +32,10 @@ from transformer.inference.stepwise import EXTRA_LENGTH
 from transformer.inference.translator import Translator
 from transformer.interop.export import checked, write_readme
 from transformer.model.config import TransformerConfig
-from transformer.model.files import require_unchanged, write_json, write_manifest
 from transformer.model.layers import DecoderLayer
 from transformer.model.masks import padding_mask
 from transformer.model.transformer import Transformer
+from transformer.saving.files import require_unchanged, write_json, write_manifest
 
 GraphKind = Literal["torch", "onnx"]
 ENDINGS = dict(torch=".pt2", onnx=".onnx")

@@ -31,9 +31,9 @@ from transformer.interop.marian_weights import (
     unfold_bias,
 )
 from transformer.model.config import TransformerConfig
-from transformer.model.files import write_atomically, write_json
 from transformer.model.positional import sinusoidal_table
 from transformer.model.transformer import Transformer
+from transformer.saving.files import write_atomically, write_json
 
 # Settings that a model must share with Marian.
 NEEDED = dict(

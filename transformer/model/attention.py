@@ -1,7 +1,4 @@
-"""Attention: a weighted mean of values, with weights from comparing queries with keys.
-
-Paper: section 3.2
-"""
+"""Attention: a weighted mean of values, with weights from comparing queries with keys."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -148,10 +145,7 @@ class AdditiveAttention(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         need_weights: bool = False,
     ) -> Float[Tensor, "*batch T d_v"] | tuple[Tensor, Tensor]:
-        """Attend; arguments and results as in :func:`scaled_dot_product_attention`.
-
-        Paper: section 3.2.1
-        """
+        """Attend; arguments and results as in :func:`scaled_dot_product_attention`."""
         return self.attend(query, self.key_projection(key), value, mask, need_weights)
 
     def attend(
@@ -165,8 +159,6 @@ class AdditiveAttention(nn.Module):
         """Attend to keys that went through ``key_projection`` before.
 
         A recurrent decoder attends to the same keys at every step; they are projected once.
-
-        Paper: section 3.2.1
         """
         hidden = torch.tanh(
             self.query_projection(query).unsqueeze(-2) + projected_key.unsqueeze(-3)
@@ -247,8 +239,6 @@ class MultiHeadAttention(nn.Module):
             mask: True = may attend; broadcastable to (B, num_heads, T, S). Every query must have
                 something to attend to.
             is_causal: each position may attend only to itself and to earlier ones.
-
-        Paper: sections 3.2.2 and 3.2.3
         """
         if mask is not None:
             mask = torch.atleast_2d(mask)  # PyTorch's kernel needs both last axes
@@ -257,35 +247,29 @@ class MultiHeadAttention(nn.Module):
         return self.output_projection(self.attend(query, key, value, mask, is_causal))
 
     def project_query(
-        self, x: Float[Tensor, "*batch T d_model"], start: int = 0, same_position: bool = False
+        self, x: Float[Tensor, "*batch T d_model"], start: int = 0
     ) -> Float[Tensor, "*batch H T d_k"]:
         """Make the queries of all heads: x W^Q.
 
         Args:
             x: where the queries come from.
             start: position of the first of them, for rotary positions.
-            same_position: all of them are at that position: beams instead of a sequence.
-
-        Paper: section 3.2.2
         """
         query = self.split_heads(self.query_projection(x), self.num_heads)
-        return query if self.rotary is None else self.rotary(query, start, same_position)
+        return query if self.rotary is None else self.rotary(query, start)
 
     def project_memory(
-        self, memory: Float[Tensor, "*batch S d_model"], start: int = 0, same_position: bool = False
+        self, memory: Float[Tensor, "*batch S d_model"], start: int = 0
     ) -> tuple[Float[Tensor, "*batch kv_heads S d_k"], Float[Tensor, "*batch kv_heads S d_v"]]:
         """Make the keys and values of all heads: memory W^K and memory W^V.
 
         Args:
             memory: where the keys and values come from.
             start: position of the first of them, as in :meth:`project_query`.
-            same_position: all of them are at that position.
-
-        Paper: section 3.2.2
         """
         key = self.split_heads(self.key_projection(memory), self.num_kv_heads)
         value = self.split_heads(self.value_projection(memory), self.num_kv_heads)
-        return key if self.rotary is None else self.rotary(key, start, same_position), value
+        return key if self.rotary is None else self.rotary(key, start), value
 
     def attend(
         self,
@@ -303,8 +287,6 @@ class MultiHeadAttention(nn.Module):
             value: the values, from :meth:`project_memory`.
             mask: as in :meth:`forward`, with at least two axes.
             is_causal: as in :meth:`forward`.
-
-        Paper: section 3.2.2
         """
         require_mask(mask)
         if self.num_kv_heads < self.num_heads:  # neighbouring query heads form a group
@@ -332,10 +314,7 @@ class MultiHeadAttention(nn.Module):
     def split_heads(
         x: Float[Tensor, "*batch T features"], num_heads: int
     ) -> Float[Tensor, "*batch num_heads T size"]:
-        """Cut the features of each position into one slice per head.
-
-        Paper: section 3.2.2
-        """
+        """Cut the features of each position into one slice per head."""
         return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2)
 
 

@@ -1,12 +1,8 @@
-"""What every translation model offers: the Transformer and the models it is compared with.
-
-Paper: section 3, Figure 1
-"""
+"""What every translation model offers: the Transformer and the models it is compared with."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from threading import Lock
 from typing import Any
 
@@ -14,13 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from transformer.model.hub import HubModel
-from transformer.model.pretrained import CONFIG, Location
-
-# Classes by architecture. Each enters itself when its module is imported.
-_CLASSES: dict[str, type["TranslationModel"]] = {}
-# The library's own models, imported only when one is loaded: they import this module.
-_OWN = ("transformer.model.transformer", "transformer.baselines")
+from transformer.saving.hub import HubModel
 
 
 class TranslationModel(nn.Module, HubModel, ABC):
@@ -44,11 +34,6 @@ class TranslationModel(nn.Module, HubModel, ABC):
     #: Checksum of the tokenizer whose ids the model works with; None while it has met none.
     tokenizer_checksum: str | None = None
 
-    def __init_subclass__(cls, **keywords: Any):
-        super().__init_subclass__(**keywords)
-        if name := vars(cls).get("architecture"):
-            _CLASSES[name] = cls
-
     def __init__(self, config: Any):
         super().__init__()
         self.config = config
@@ -65,17 +50,12 @@ class TranslationModel(nn.Module, HubModel, ABC):
         Raises:
             ValueError: if an id is out of range (on the CPU), or a sequence is longer than the
                 learned positions.
-
-        Paper: section 3, Figure 1
         """
         return self.decode(target, self.encode(source), source)
 
     @abstractmethod
     def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S features"]:
-        """Turn source ids into one vector per position, the decoder's memory.
-
-        Paper: section 3.1, Encoder
-        """
+        """Turn source ids into one vector per position, the decoder's memory."""
 
     def decode(
         self,
@@ -83,15 +63,7 @@ class TranslationModel(nn.Module, HubModel, ABC):
         memory: Float[Tensor, "B S features"],
         source: Int[Tensor, "B S"],
     ) -> Float[Tensor, "B T V"]:
-        """Return the logits at every target position, given the encoder's output.
-
-        Args:
-            target: target ids shifted right.
-            memory: the output of :meth:`encode`.
-            source: the source ids, for their padding mask.
-
-        Paper: section 3.1, Decoder
-        """
+        """Return the logits at every target position, given the memory of the source ids."""
         return self.logits(self.decoder_states(target, memory, source))
 
     @abstractmethod
@@ -101,24 +73,15 @@ class TranslationModel(nn.Module, HubModel, ABC):
         memory: Float[Tensor, "B S features"],
         source: Int[Tensor, "B S"],
     ) -> Float[Tensor, "B T d_model"]:
-        """Run the decoder without its output projection; arguments as in :meth:`decode`.
-
-        Paper: section 3.1, Decoder
-        """
+        """Run the decoder without its output projection; arguments as in :meth:`decode`."""
 
     @property
     @abstractmethod
     def output_weight(self) -> Float[Tensor, "V d_model"]:
-        """The matrix of the pre-softmax linear transformation.
-
-        Paper: section 3.4
-        """
+        """The matrix of the pre-softmax linear transformation."""
 
     def logits(self, states: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch V"]:
-        """Multiply decoder states by the output projection.
-
-        Paper: section 3.4
-        """
+        """Multiply decoder states by the output projection."""
         return F.linear(states, self.output_weight)
 
     @abstractmethod
@@ -130,96 +93,21 @@ class TranslationModel(nn.Module, HubModel, ABC):
         ``state.reorder(rows)`` makes row i continue the sequence of row ``rows[i]``. A sentence
         whose rows are all left out leaves the batch; its number may go to another. If none
         leaves, rows on a GPU must stay with their sentences.
-
-        Args:
-            source: source ids, padded with ``pad_id``.
-            max_length: maximum number of :meth:`decode_next` calls.
-            beam_size: rows per sentence.
-
-        Paper: section 3.1 (auto-regressive generation)
         """
 
     @abstractmethod
     def decode_next(self, tokens: Int[Tensor, "rows"], state: Any) -> Float[Tensor, "rows V"]:
-        """Feed the newest token of each row and return the logits of the one after it.
-
-        Args:
-            tokens: ``bos_id`` on the first call, then the tokens that the search chose.
-            state: the return value of :meth:`start_decoding`; it advances by one position.
-
-        Paper: section 3.1 (auto-regressive generation)
-        """
+        """Feed the newest token of each row and return the logits of the one after it."""
 
     @property
     def longest(self) -> int | None:
-        """The largest number of tokens in a sequence, set by learned positions; None for no limit.
-
-        Paper: section 3.5
-        """
+        """Most tokens of a sequence, set by learned positions; None for no limit."""
         learned = getattr(self.config, "positions", None) == "learned"
         return self.config.max_length if learned else None
 
     def num_parameters(self) -> int:
-        """Count the parameters, a shared matrix once.
-
-        Paper: Table 3, last column
-        """
+        """Count the parameters, a shared matrix once."""
         return sum(parameter.numel() for parameter in self.parameters())
-
-    def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> Any:
-        """Load weights, also of earlier versions, which had one matrix for W^Q, W^K and W^V.
-
-        Raises:
-            RuntimeError: if names or shapes differ.
-        """
-        if any("in_projection." in name for name in state_dict):
-            state_dict = self.split_fused(state_dict)
-        return super().load_state_dict(state_dict, strict, assign)
-
-    def split_fused(self, weights: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert weights of earlier versions, which had one matrix for W^Q, W^K and W^V.
-
-        Args:
-            weights: tensors by name.
-        """
-        split: dict[str, Any] = {}
-        modules = dict(self.named_modules())  # weights of another configuration may name others
-        for name, weight in weights.items():
-            prefix, _, kind = name.rpartition("_projection.")
-            attention = prefix.rpartition(".")[0]
-            if prefix.endswith(".in") and attention in modules:
-                parts = [f"{attention}.{part}_projection" for part in ("query", "key", "value")]
-                sizes = [self.get_submodule(part).out_features for part in parts]
-                for part, piece in zip(parts, weight.split(sizes), strict=True):
-                    split[f"{part}.{kind}"] = piece
-            elif prefix.endswith(".out") and f"{attention}.in_projection.weight" in weights:
-                split[f"{attention}.output_projection.{kind}"] = weight
-            else:
-                split[name] = weight
-        return split
-
-
-def load_model(location: Location) -> TranslationModel:
-    """Load a model as the class of the architecture that its configuration names.
-
-    Args:
-        location: where :func:`~transformer.model.pretrained.locate` found it.
-
-    Raises:
-        ValueError: if no class has that architecture, or as ``from_pretrained`` of the class.
-    """
-    name = str(location.settings().get("architecture", "transformer"))
-    if name not in _CLASSES:
-        for module in _OWN:
-            import_module(module)
-    if name not in _CLASSES:
-        raise ValueError(
-            f"{CONFIG} of {location.name!r} has the unknown architecture {name!r}; known: "
-            f"{', '.join(_CLASSES)}. Import the module of your own class before you load its model"
-        )
-    return _CLASSES[name].load(location)
 
 
 # How many open evaluation_mode blocks, of all threads, hold a module that was in training mode.

@@ -1,12 +1,9 @@
-"""The configuration of a Transformer: one frozen dataclass, with the paper's models by name.
-
-Paper: sections 3.1 and 6.2, Table 3
-"""
+"""The configuration of a Transformer: one frozen dataclass, with the paper's models by name."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from transformer.model.settings import NOT_NEGATIVE, RATE, Settings, require_fields, whole
+from transformer.settings import NOT_NEGATIVE, RATE, Settings, require_fields, whole
 
 NormPlacement = Literal["post", "pre"]
 NormKind = Literal["layer", "rms"]
@@ -33,28 +30,6 @@ TABLE_3: dict[str, list[dict[str, Any]]] = {
     "D": [dict(dropout=0.0), dict(dropout=0.2), {}, {}],
     "E": [dict(positions="learned")],
 }
-
-# Fields by their names in the configurations of Hugging Face.
-HUGGING_FACE = dict(
-    hidden_size="d_model",
-    n_embd="d_model",
-    intermediate_size="d_ff",
-    encoder_ffn_dim="d_ff",
-    num_attention_heads="num_heads",
-    encoder_attention_heads="num_heads",
-    num_key_value_heads="num_kv_heads",
-    num_hidden_layers="num_layers",
-    encoder_layers="num_layers",
-    decoder_layers="num_decoder_layers",
-    hidden_act="activation",
-    activation_function="activation",
-    max_position_embeddings="max_length",
-    pad_token_id="pad_id",
-    bos_token_id="bos_id",
-    decoder_start_token_id="bos_id",
-    eos_token_id="eos_id",
-    tie_word_embeddings="sharing",
-)
 
 
 @dataclass(frozen=True)
@@ -143,7 +118,6 @@ class TransformerConfig(Settings):
     eos_id: int = 2
 
     _kind = "model field"
-    _synonyms = HUGGING_FACE
     _numbers = dict(
         vocab_size=whole(1, 10_000_000),
         max_length=whole(1, 1_000_000),  # its sinusoids are computed in advance
@@ -181,18 +155,12 @@ class TransformerConfig(Settings):
 
     @classmethod
     def base(cls, vocab_size: int = 37_000, **changes: Any) -> "TransformerConfig":
-        """The base model: 6 layers, d_model 512, d_ff 2048, 8 heads, dropout 0.1.
-
-        Paper: Table 3, first row
-        """
+        """The base model: 6 layers, d_model 512, d_ff 2048, 8 heads, dropout 0.1."""
         return cls.from_dict(dict(vocab_size=vocab_size, **changes))
 
     @classmethod
     def big(cls, vocab_size: int = 37_000, **changes: Any) -> "TransformerConfig":
-        """The big model: d_model 1024, d_ff 4096, 16 heads, dropout 0.3.
-
-        Paper: Table 3, last row
-        """
+        """The big model: d_model 1024, d_ff 4096, 16 heads, dropout 0.3."""
         big = dict(d_model=1024, d_ff=4096, num_heads=16, dropout=0.3)
         return cls.from_dict(dict(vocab_size=vocab_size) | big | changes)
 
@@ -216,8 +184,6 @@ class TransformerConfig(Settings):
 
         Raises:
             ValueError: if the table has no such line.
-
-        Paper: section 6.2, Table 3
         """
         if row in ("base", "big") and place == 1:
             return getattr(cls, row)(vocab_size)
@@ -238,6 +204,7 @@ class TransformerConfig(Settings):
         architecture = values.get("architecture", "transformer")
         if architecture != "transformer":
             raise ValueError(f"architecture must be 'transformer', got {architecture!r}")
-        values = {name: value for name, value in values.items() if name != "architecture"}
+        besides = ("architecture", "tokenizer_checksum")
+        values = {name: value for name, value in values.items() if name not in besides}
         require_fields(cls, values)
         return cls(**values)

@@ -1,7 +1,4 @@
-"""Token embeddings, scaled by sqrt(d_model).
-
-Paper: section 3.4
-"""
+"""Token embeddings, scaled by sqrt(d_model)."""
 
 import math
 
@@ -39,8 +36,6 @@ class TokenEmbedding(nn.Module):
         Raises:
             ValueError: on the CPU, if an id is negative or not below V. On a GPU the check would
                 stall every step, and PyTorch's own assertion stops the program instead.
-
-        Paper: section 3.4
         """
         try:
             return nn.functional.embedding(ids, self.weight) * self.scale

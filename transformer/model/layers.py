@@ -1,20 +1,21 @@
-"""The layers of encoder and decoder: sub-layers, each wrapped in a residual and a layer norm.
-
-Paper: sections 3.1 and 3.3
-"""
+"""The layers of encoder and decoder: sub-layers, each wrapped in a residual and a layer norm."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.cache import LayerCache
 from transformer.model.config import Activation, NormKind, NormPlacement
 
 # The function of the gate, for the activations that have one.
 GATED: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": F.silu, "geglu": F.gelu}
+
+
+#: Classes by ``norm_kind``, each made as ``Norm(d_model, eps=eps)``, with ``reset_parameters``.
+NORMS: dict[str, Any] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
 
 
 def make_norm(kind: NormKind, d_model: int, eps: float = 1e-6) -> nn.Module:
@@ -27,7 +28,7 @@ def make_norm(kind: NormKind, d_model: int, eps: float = 1e-6) -> nn.Module:
 
     Paper: section 3.1 ("rms" is due to Zhang and Sennrich 2019)
     """
-    return (nn.LayerNorm if kind == "layer" else nn.RMSNorm)(d_model, eps=eps)
+    return NORMS[kind](d_model, eps=eps)
 
 
 class PositionwiseFeedForward(nn.Module):
@@ -56,10 +57,7 @@ class PositionwiseFeedForward(nn.Module):
         )
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
-        """Compute max(0, x W_1 + b_1) W_2 + b_2.
-
-        Paper: section 3.3, Eq. (2)
-        """
+        """Compute max(0, x W_1 + b_1) W_2 + b_2."""
         if self.gate is None:
             return self.output(self.dropout(self.activation(self.hidden(x))))
         return self.output(self.dropout(self.activation(self.gate(x)) * self.hidden(x)))
@@ -97,10 +95,7 @@ class Residual(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T d_model"], sublayer: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "B T d_model"]:
-        """Apply ``sublayer`` to ``x`` and add its output to ``x``.
-
-        Paper: section 3.1
-        """
+        """Apply ``sublayer`` to ``x`` and add its output to ``x``."""
         if self.placement == "pre":
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
@@ -131,10 +126,7 @@ class EncoderLayer(nn.Module):
     def forward(
         self, x: Float[Tensor, "B S d_model"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "B S d_model"]:
-        """Run the layer; ``mask`` is True where a position may be attended to.
-
-        Paper: section 3.1
-        """
+        """Run the layer; ``mask`` is True where a position may be attended to."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask=mask))
         return self.feed_forward_residual(x, self.feed_forward)
 
@@ -174,48 +166,7 @@ class DecoderLayer(nn.Module):
         """Run the layer on all positions at once, as in training.
 
         The causal mask also hides the padding at the end of ``x`` from every real position.
-
-        Paper: section 3.1
         """
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, is_causal=True))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, source_mask))
-        return self.feed_forward_residual(x, self.feed_forward)
-
-    def step(
-        self,
-        x: Float[Tensor, "n beams d_model"],
-        cache: LayerCache,
-        position: int,
-        visible: Bool[Tensor, "..."] | None = None,
-        source_mask: Bool[Tensor, "..."] | None = None,
-    ) -> Float[Tensor, "n beams d_model"]:
-        """Run the layer on the newest position alone; the cache holds the earlier ones.
-
-        The beams of a sentence are queries to the same keys, those of its past and those of its
-        source, so that both are stored once per sentence.
-
-        Args:
-            x: the newest position of each beam.
-            cache: of this layer; it grows by one entry per beam.
-            position: of ``x`` in the output.
-            visible: True = the beam may attend to the entry; None for all of them.
-            source_mask: True = may attend; None for all.
-
-        Paper: section 3.1 (auto-regressive generation)
-        """
-
-        def attend_to_past(y: Tensor) -> Tensor:
-            attention = self.self_attention
-            query = attention.project_query(y, position, same_position=True)
-            past = cache.append(*attention.project_memory(y, position, same_position=True))
-            return attention.output_projection(attention.attend(query, *past, visible))
-
-        def attend_to_source(y: Tensor) -> Tensor:
-            attention = self.cross_attention
-            query = attention.project_query(y)
-            heads = attention.attend(query, cache.cross_key, cache.cross_value, source_mask)
-            return attention.output_projection(heads)
-
-        x = self.self_attention_residual(x, attend_to_past)
-        x = self.cross_attention_residual(x, attend_to_source)
         return self.feed_forward_residual(x, self.feed_forward)

@@ -1,8 +1,6 @@
 """Masks: which position may attend to which. True = may attend, everywhere in this package.
 
 Masks depend on token ids alone, never on train or eval mode.
-
-Paper: sections 3.1 and 3.2.3
 """
 
 import torch

@@ -1,7 +1,4 @@
-"""Positions: attention alone ignores the order of the tokens, so it is added to their vectors.
-
-Paper: section 3.5
-"""
+"""Positions: attention alone ignores the order of the tokens, so it is added to their vectors."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -73,10 +70,7 @@ class SinusoidalPositionalEncoding(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T d_model"], start: int = 0
     ) -> Float[Tensor, "B T d_model"]:
-        """Add the encodings of positions start .. start + T - 1.
-
-        Paper: section 3.5
-        """
+        """Add the encodings of positions start .. start + T - 1."""
         return x + self.rows(start, start + x.size(1)).to(x.dtype)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
@@ -93,10 +87,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         self.table.copy_(sinusoidal_table(length, d_model, self.layout))
 
     def rows(self, start: int, end: int) -> Float[Tensor, "positions d_model"]:
-        """Return the encodings of positions start .. end - 1.
-
-        Paper: section 3.5
-        """
+        """Return the encodings of positions start .. end - 1."""
         table = self.table  # another thread may replace it by one that is shorter
         if end > len(table):
             with torch.inference_mode(False):  # training may need the table after a search
@@ -126,8 +117,6 @@ class LearnedPositionalEmbedding(nn.Module):
 
         Raises:
             ValueError: if the sequence is longer than the table.
-
-        Paper: section 3.5
         """
         end, length = start + x.size(1), self.embedding.num_embeddings
         if end > length:
@@ -159,11 +148,10 @@ class RotaryPositions(nn.Module):
         self.sinusoids = SinusoidalPositionalEncoding(size, length)
 
     def forward(
-        self, x: Float[Tensor, "*batch T size"], start: int = 0, same_position: bool = False
+        self, x: Float[Tensor, "*batch T size"], start: int = 0
     ) -> Float[Tensor, "*batch T size"]:
-        """Rotate vectors at positions start .. start + T - 1, or all of them as at ``start``."""
-        end = start + (1 if same_position else x.size(-2))
-        table = self.sinusoids.rows(start, end).to(x.dtype)
+        """Rotate vectors at positions start .. start + T - 1."""
+        table = self.sinusoids.rows(start, start + x.size(-2)).to(x.dtype)
         sine, cosine = table[:, 0::2], table[:, 1::2]
         first, second = x[..., 0::2], x[..., 1::2]
         rotated = first * cosine - second * sine, first * sine + second * cosine

@@ -1,11 +1,8 @@
-"""The Transformer: encoder, decoder, and the projection of vectors to logits.
-
-Paper: section 3, Figure 1
-"""
+"""The Transformer: encoder, decoder, and the projection of vectors to logits."""
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,10 +16,10 @@ from transformer.model.attention import (
     with_recorders,
 )
 from transformer.model.base import TranslationModel
-from transformer.model.cache import DecodingState, LayerCache, own_entries
 from transformer.model.config import TransformerConfig
 from transformer.model.embedding import ID_TYPES, TokenEmbedding
 from transformer.model.layers import (
+    NORMS,
     DecoderLayer,
     EncoderLayer,
     PositionwiseFeedForward,
@@ -37,9 +34,10 @@ from transformer.model.positional import (
     RotaryPositions,
     SinusoidalPositionalEncoding,
 )
+from transformer.model.stepwise import CachedDecoding
 
 
-class Transformer(TranslationModel):
+class Transformer(CachedDecoding, TranslationModel):
     """The encoder-decoder model of the paper.
 
     Token ids come in, logits go out. Masks are made from the ids. The decoder's input starts with
@@ -47,7 +45,7 @@ class Transformer(TranslationModel):
     the end of each row.
 
     ``save_pretrained``, ``from_pretrained`` and ``push_to_hub`` come from
-    :class:`~transformer.model.hub.HubModel`: weights as safetensors, configuration as JSON.
+    :class:`~transformer.saving.hub.HubModel`: weights as safetensors, configuration as JSON.
 
     Args:
         config: sizes and options.
@@ -71,39 +69,55 @@ class Transformer(TranslationModel):
                 f"37_000), got {config!r:.60}"
             )
         super().__init__(config)
-        d = config.d_model
-        self.embedding = TokenEmbedding(config.vocab_size, d)
-        if config.sharing == "none":
-            self.output = nn.Linear(d, config.vocab_size, bias=False)
-        if config.sharing != "three-way":
-            self.target_embedding = TokenEmbedding(config.vocab_size, d)
-        self.positions = self._positions()
+        c, d = config, config.d_model
+        d_k = c.d_k or d // c.num_heads
+        # More sinusoids are computed when a sequence needs them.
+        prepared = min(c.max_length, 1 << 16)
+        self.rotary = RotaryPositions(d_k, prepared) if c.positions == "rotary" else None
+
+        def positions() -> nn.Module:
+            if c.positions == "learned":
+                return LearnedPositionalEmbedding(d, c.max_length)
+            if c.positions in ("rotary", "none"):
+                return NoPositions()
+            layout: Layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
+            return SinusoidalPositionalEncoding(d, prepared, layout)
+
+        def attention(rotary: RotaryPositions | None = None) -> MultiHeadAttention:
+            bias, dropout, scale = c.attention_bias, c.attention_dropout, c.attention_scale
+            sizes = (d, c.num_heads, c.d_k, c.d_v)
+            return MultiHeadAttention(*sizes, bias, dropout, scale, c.num_kv_heads, rotary)
+
+        def feed_forward() -> PositionwiseFeedForward:
+            return PositionwiseFeedForward(d, c.d_ff, c.activation_dropout, c.activation)
+
+        def residual() -> Residual:
+            return Residual(d, c.dropout, c.norm, c.layer_norm_eps, c.norm_kind)
+
+        def final_norm() -> nn.Module:
+            # Post-norm ends each stack with a norm already; pre-norm has to add one.
+            final = c.norm == "pre" if c.final_norm is None else c.final_norm
+            return make_norm(c.norm_kind, d, c.layer_norm_eps) if final else nn.Identity()
+
+        self.embedding = TokenEmbedding(c.vocab_size, d)
+        if c.sharing == "none":
+            self.output = nn.Linear(d, c.vocab_size, bias=False)
+        if c.sharing != "three-way":
+            self.target_embedding = TokenEmbedding(c.vocab_size, d)
+        self.positions = positions()
         # Sinusoids are the same on both sides; learned positions are learned for each.
-        self.target_positions = (
-            self._positions() if config.positions == "learned" else self.positions
-        )
-        d_k = config.d_k or d // config.num_heads
-        self.rotary = RotaryPositions(d_k, self._prepared) if config.positions == "rotary" else None
-        self.dropout = nn.Dropout(config.dropout)
-
+        self.target_positions = positions() if c.positions == "learned" else self.positions
+        self.dropout = nn.Dropout(c.dropout)
         self.encoder = nn.ModuleList(  # type: ignore[assignment]
-            EncoderLayer(self._attention(self.rotary), self._feed_forward(), self._residual)
-            for _ in range(config.num_layers)
+            EncoderLayer(attention(self.rotary), feed_forward(), residual)
+            for _ in range(c.num_layers)
         )
+        # Relative positions are undefined across languages: no rotation towards the source.
         self.decoder = nn.ModuleList(  # type: ignore[assignment]
-            DecoderLayer(
-                self._attention(self.rotary),
-                self._attention(),  # relative positions are undefined across languages
-                self._feed_forward(),
-                self._residual,
-            )
-            for _ in range(config.num_decoder_layers or config.num_layers)
+            DecoderLayer(attention(self.rotary), attention(), feed_forward(), residual)
+            for _ in range(c.num_decoder_layers or c.num_layers)
         )
-        # Post-norm ends each stack with a norm already; pre-norm has to add one.
-        final = config.norm == "pre" if config.final_norm is None else config.final_norm
-        self.encoder_norm = self._norm() if final else nn.Identity()
-        self.decoder_norm = self._norm() if final else nn.Identity()
-
+        self.encoder_norm, self.decoder_norm = final_norm(), final_norm()
         self.checkpoint_activations = False  # True computes activations twice to save memory
         self.reset_parameters()
 
@@ -120,8 +134,6 @@ class Transformer(TranslationModel):
 
         Raises:
             ValueError: if ``source`` is empty, does not have two axes, or is not int64 or int32.
-
-        Paper: section 3.1, Encoder
         """
         require_ids("source", source)
         mask = self.source_mask(source)
@@ -146,8 +158,6 @@ class Transformer(TranslationModel):
         Raises:
             ValueError: if ``target`` is empty, does not have two axes, is not int64 or int32, or
                 has another number of rows than ``source``.
-
-        Paper: section 3.1, Decoder
         """
         require_ids("target", target, rows=len(source))
         source_mask = self.source_mask(source)
@@ -157,10 +167,7 @@ class Transformer(TranslationModel):
         return self.decoder_norm(x)
 
     def logits(self, states: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch V"]:
-        """Apply the output projection, shared with the embeddings unless ``sharing`` is "none".
-
-        Paper: section 3.4
-        """
+        """Apply the output projection, shared with the embeddings unless ``sharing`` is "none"."""
         return self.output(states) if self.config.sharing == "none" else super().logits(states)
 
     @property
@@ -169,8 +176,6 @@ class Transformer(TranslationModel):
 
         Raises:
             ValueError: if a layer with a bias has replaced ``output``.
-
-        Paper: section 3.4
         """
         if self.config.sharing != "none":
             return self._target_embedding.weight
@@ -183,17 +188,11 @@ class Transformer(TranslationModel):
         return self.output(torch.eye(self.config.d_model, device=like.device, dtype=like.dtype)).T
 
     def source_mask(self, source: Int[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"] | None:
-        """Return the mask of source positions; None for all of them.
-
-        Paper: section 3.2.3
-        """
+        """Return the mask of source positions; None for all of them."""
         return padding_mask(source, self.config.pad_id)
 
     def embed_target(self, target: Int[Tensor, "B T"]) -> Float[Tensor, "B T d_model"]:
-        """Embed the decoder's input, without positions.
-
-        Paper: section 3.4
-        """
+        """Embed the decoder's input, without positions."""
         x = self._target_embedding(target)
         if self.config.first_input == "zeros":
             x = x.masked_fill((target == self.config.bos_id).unsqueeze(-1), 0.0)
@@ -203,72 +202,10 @@ class Transformer(TranslationModel):
     def attention_weights(
         self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]
     ) -> RecordedAttention:
-        """Return the attention weights of every layer and head for given ids.
-
-        Paper: section 3.2.3, Figures 3 to 5
-        """
+        """Return the attention weights of every layer and head for given ids."""
         with record_attention(self) as weights:
             self.decoder_states(target, self.encode(source), source)
         return weights
-
-    # ------------------------------------------------------------------ one token at a time
-
-    def start_decoding(
-        self, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
-    ) -> DecodingState:
-        """Encode the source and make room for ``beam_size`` outputs of each sentence.
-
-        Args:
-            source: source ids, padded with ``pad_id``.
-            max_length: maximum number of :meth:`decode_next` calls.
-            beam_size: rows per sentence.
-
-        Raises:
-            ValueError: if there are fewer learned positions than ``max_length``.
-
-        Paper: section 3.1 (auto-regressive generation)
-        """
-        if self.longest is not None and max_length > self.longest:
-            raise ValueError(
-                f"max_length {max_length} is beyond the {self.longest} learned positions"
-            )
-        memory = self.encode(source)
-        layers = []
-        for layer in self.decoder:
-            cross_key, cross_value = layer.cross_attention.project_memory(memory)
-            room = (*cross_key.shape[:2], max_length * beam_size)
-            key = cross_key.new_empty(*room, cross_key.size(-1))
-            value = cross_value.new_empty(*room, cross_value.size(-1))
-            layers.append(LayerCache(key, value, cross_key, cross_value))
-        own = own_entries(beam_size, max_length, source.device)
-        return DecodingState(
-            layers,
-            source_mask=self.source_mask(source),
-            ancestors=None if beam_size == 1 else own.repeat(len(source), 1, 1, 1),
-            beam_size=beam_size,
-        )
-
-    def decode_next(
-        self, tokens: Int[Tensor, "rows"], state: DecodingState
-    ) -> Float[Tensor, "rows V"]:
-        """Feed the newest token of each row and return the logits of the one after it.
-
-        Args:
-            tokens: ``bos_id`` on the first call, then the tokens that the search chose.
-            state: the return value of :meth:`start_decoding`; it advances by one position.
-
-        Raises:
-            IndexError: after ``max_length`` calls: the cache is full.
-
-        Paper: section 3.1 (auto-regressive generation)
-        """
-        x = self.embed_target(tokens[:, None])
-        x = self.target_positions(x, start=state.position).view(len(state), state.beam_size, -1)
-        visible = state.visible()
-        for layer, cache in zip(self.decoder, state.layers, strict=True):
-            x = layer.step(x, cache, state.position, visible, state.source_mask)
-        state.position += 1
-        return self.logits(self.decoder_norm(x).flatten(0, 1))
 
     # ------------------------------------------------------------------ parameters
 
@@ -292,12 +229,12 @@ class Transformer(TranslationModel):
                 nn.init.uniform_(module.weight, -bound, bound)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-            elif isinstance(module, (nn.LayerNorm, nn.RMSNorm, SinusoidalPositionalEncoding)):
-                module.reset_parameters()
             elif isinstance(module, TokenEmbedding) and config.init == "glorot":
                 nn.init.xavier_uniform_(module.weight)
             elif isinstance(module, (TokenEmbedding, nn.Embedding)):
                 nn.init.normal_(module.weight, std=std)
+            elif isinstance(module, (*NORMS.values(), SinusoidalPositionalEncoding)):
+                cast(Any, module).reset_parameters()
         if config.init != "fused":
             for parts in inputs:
                 for part in parts:
@@ -313,47 +250,6 @@ class Transformer(TranslationModel):
         if self.checkpoint_activations and self.training:
             return checkpoint(with_recorders(layer), *inputs, use_reentrant=False)
         return layer(*inputs)
-
-    def _positions(
-        self,
-    ) -> SinusoidalPositionalEncoding | LearnedPositionalEmbedding | NoPositions:
-        c = self.config
-        if c.positions in ("rotary", "none"):
-            return NoPositions()
-        if c.positions == "learned":
-            return LearnedPositionalEmbedding(c.d_model, c.max_length)
-        layout: Layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
-        return SinusoidalPositionalEncoding(c.d_model, self._prepared, layout)
-
-    @property
-    def _prepared(self) -> int:
-        """Positions whose sinusoids are computed in advance; the table grows on demand."""
-        return min(self.config.max_length, 1 << 16)
-
-    def _attention(self, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
-        c = self.config
-        return MultiHeadAttention(
-            c.d_model,
-            c.num_heads,
-            c.d_k,
-            c.d_v,
-            bias=c.attention_bias,
-            dropout=c.attention_dropout,
-            scale=c.attention_scale,
-            num_kv_heads=c.num_kv_heads,
-            rotary=rotary,
-        )
-
-    def _feed_forward(self) -> PositionwiseFeedForward:
-        c = self.config
-        return PositionwiseFeedForward(c.d_model, c.d_ff, c.activation_dropout, c.activation)
-
-    def _residual(self) -> Residual:
-        c = self.config
-        return Residual(c.d_model, c.dropout, c.norm, c.layer_norm_eps, c.norm_kind)
-
-    def _norm(self) -> nn.Module:
-        return make_norm(self.config.norm_kind, self.config.d_model, self.config.layer_norm_eps)
 
 
 def require_ids(name: str, ids: Tensor, rows: int | None = None) -> None:

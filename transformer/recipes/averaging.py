@@ -8,10 +8,10 @@ from pathlib import Path
 
 from transformer.data.tokenizer import TOKENIZER_CONFIG, load_tokenizers
 from transformer.inference.translator import Translator
-from transformer.model.base import load_model
-from transformer.model.files import file_checksum
-from transformer.model.pretrained import TOKENIZER_FILES, Location, locate
 from transformer.recipes.presets import FREE_OF_WEIGHTS
+from transformer.saving.files import file_checksum
+from transformer.saving.hub import load_model
+from transformer.saving.locate import TOKENIZER_FILES, Location, locate
 from transformer.training.checkpoint import average_checkpoints
 from transformer.training.run_folder import checkpoints
 
@@ -42,7 +42,7 @@ def average_model(paths: Sequence[Path | str]) -> Translator:
     """Average the weights of models; return the mean with its tokenizer.
 
     Args:
-        paths: weight files, or other names that :func:`~transformer.model.pretrained.locate` finds.
+        paths: weight files, or other names that :func:`~transformer.saving.locate.locate` finds.
             All must have one configuration, except dropout, and one vocabulary.
 
     Raises:

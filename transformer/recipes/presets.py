@@ -16,8 +16,8 @@ from transformer.data.tokenizer import LARGEST_VOCABULARY
 from transformer.inference.options import LengthPenalty, SearchOptions
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
-from transformer.model.settings import COUNT, Settings, whole
 from transformer.recipes.architectures import ModelConfig
+from transformer.settings import COUNT, Settings, whole
 from transformer.training.config import TrainingConfig
 
 #: Largest beam of the final evaluation; a larger one would fill the memory after hours of training.

@@ -13,7 +13,7 @@ import torch
 
 from transformer import __version__
 from transformer.data.lines import unpack_gzip
-from transformer.model.files import read_json, write_atomically, write_json
+from transformer.saving.files import read_json, write_atomically, write_json
 
 LIBRARIES = ("torch", "numpy", "accelerate", "tokenizers", "sacrebleu", "safetensors")
 

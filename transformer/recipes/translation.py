@@ -21,8 +21,6 @@ from transformer.data.token_cache import cached_pairs, cached_tokenizer
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.model_card import model_card
 from transformer.inference.translator import Translator
-from transformer.model.files import MANIFEST, require_unchanged
-from transformer.model.pretrained import CONFIG, CURVE, RECORD, STATE, TOKENIZER_FILES
 from transformer.recipes.architectures import architecture, build_model
 from transformer.recipes.estimate import require_disk, run_bytes
 from transformer.recipes.evaluation import bleu_of, scores
@@ -35,6 +33,8 @@ from transformer.recipes.record import (
     write_record,
     write_translations,
 )
+from transformer.saving.files import MANIFEST, require_unchanged
+from transformer.saving.locate import CONFIG, CURVE, RECORD, STATE, TOKENIZER_FILES
 from transformer.training.callbacks import Callback
 from transformer.training.checkpoint import average_checkpoints
 from transformer.training.config import TrainingConfig

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from transformer.model.settings import COUNT, NOT_NEGATIVE
+from transformer.settings import COUNT, NOT_NEGATIVE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer.model.files import read_weight_file, write_atomically
-from transformer.model.hub import write_weights
+from transformer.saving.files import read_weight_file, write_atomically
+from transformer.saving.hub import write_weights
 
 # What loads without running code.
 _LOADABLE = (str, int, float, bool, type(None))

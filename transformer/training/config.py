@@ -11,7 +11,7 @@ from typing import Literal
 
 import torch
 
-from transformer.model.settings import POSITIVE, RATE, Settings, whole
+from transformer.settings import POSITIVE, RATE, Settings, whole
 from transformer.training.loss import Smoothing
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -26,27 +26,6 @@ RESUMABLE = (
     "fast",
     "compile",
     "checkpoint_activations",
-)
-
-
-# Fields by what they are called in Hugging Face's arguments and elsewhere.
-HUGGING_FACE = dict(
-    epochs="max_steps",
-    num_epochs="max_steps",
-    num_train_epochs="max_steps",
-    steps="max_steps",
-    batch_size="batch_tokens",
-    per_device_train_batch_size="batch_tokens",
-    gradient_accumulation_steps="accumulate",
-    lr="learning_rate_factor",
-    learning_rate="learning_rate_factor",
-    warmup="warmup_steps",
-    max_grad_norm="clip_norm",
-    label_smoothing_factor="label_smoothing",
-    logging_steps="log_every",
-    eval_steps="validate_every",
-    save_steps="save_every",
-    save_total_limit="keep_last",
 )
 
 
@@ -124,7 +103,6 @@ class TrainingConfig(Settings):
     state_minutes: float | None = 5.0
 
     _kind = "training field"
-    _synonyms = HUGGING_FACE
     _numbers = dict(
         seed=whole(0, 2**32 - 1),
         **dict.fromkeys(("beta1", "beta2", "label_smoothing"), RATE),

@@ -17,8 +17,8 @@ from accelerate.utils import LoggerType
 from tqdm.auto import tqdm
 
 from transformer.data.progress import in_live_notebook
-from transformer.model.files import cannot_write, write_atomically
-from transformer.model.pretrained import CURVE
+from transformer.saving.files import cannot_write, write_atomically
+from transformer.saving.locate import CURVE
 
 _logger = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from transformer.data.tokenizer import TokenizerLike, save_tokenizers
 from transformer.model.base import TranslationModel
-from transformer.model.files import cannot_write, write_atomically, write_manifest
-from transformer.model.hub import write_config
-from transformer.model.pretrained import CHECKPOINTS, CONFIG, STATE
+from transformer.saving.files import cannot_write, write_atomically, write_manifest
+from transformer.saving.hub import write_config
+from transformer.saving.locate import CHECKPOINTS, CONFIG, STATE
 from transformer.training.checkpoint import (
     load_state,
     remove_unfinished,

@@ -34,8 +34,8 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.fast.device import set_up
 from transformer.fast.residual import use_half_residuals
 from transformer.model.base import TranslationModel, evaluation_mode
-from transformer.model.pretrained import STATE
 from transformer.model.transformer import Transformer
+from transformer.saving.locate import STATE
 from transformer.training import checks, run_folder, state
 from transformer.training.callbacks import Callback, Callbacks
 from transformer.training.checkpoint import require_loadable

@@ -14,8 +14,8 @@ from torch.nn.utils.rnn import pad_sequence
 from transformer.data.tokenizer import load_tokenizers
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.masks import causal_mask, padding_mask
-from transformer.model.pretrained import locate
 from transformer.model.transformer import Transformer
+from transformer.saving.locate import locate
 from transformer_book.drawing import Drawing, Number, Picture
 
 #: A batch of two pairs, the second of which is one token shorter.

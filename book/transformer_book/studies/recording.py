@@ -19,7 +19,6 @@ import torch
 
 from transformer.data.corpora import Corpus, load_corpus
 from transformer.inference.translator import Translator
-from transformer.model.pretrained import locate
 from transformer.recipes.architectures import architecture
 from transformer.recipes.presets import Preset
 from transformer.recipes.record import (
@@ -30,6 +29,7 @@ from transformer.recipes.record import (
     write_record,
     write_translations,
 )
+from transformer.saving.locate import locate
 
 #: The model and the corpus that come with the package.
 SHIPPED = "tatoeba-en-de"

@@ -9,9 +9,9 @@ from transformer.data.corpora.download import sha256
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
-from transformer.model.pretrained import locate
 from transformer.model.transformer import Transformer
 from transformer.recipes.record import read_record
+from transformer.saving.locate import locate
 from transformer_book.studies.what_heads_learn import senses
 from transformer_book.studies.what_heads_learn.ablation import Head, edited, silent
 from transformer_book.studies.what_heads_learn.record_questions import (

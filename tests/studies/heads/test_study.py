@@ -14,8 +14,8 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.inference.metrics import bleu
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
-from transformer.model.pretrained import locate
 from transformer.model.transformer import Transformer
+from transformer.saving.locate import locate
 from transformer_book.studies.recording import stored_texts
 from transformer_book.studies.what_heads_learn.ablation import (
     Head,

@@ -10,7 +10,7 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from transformer.data.corpora import load_corpus
 from transformer.data.tokenizer import SPECIAL_TOKENS, Tokenizer
-from transformer.model.pretrained import locate
+from transformer.saving.locate import locate
 from transformer_book.studies.tokens.merges import (
     BYTE_ORDER,
     apply_merges,

@@ -8,7 +8,7 @@ import torch
 from transformer.data.corpora import load_corpus
 from transformer.data.corpora.download import sha256
 from transformer.inference.translator import Translator
-from transformer.model.pretrained import locate
+from transformer.saving.locate import locate
 from transformer_book.studies.decoding.study import BeamStudy, recorded_study, write_study
 
 STUDY = BeamStudy(

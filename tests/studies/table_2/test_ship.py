@@ -6,9 +6,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from transformer.model.pretrained import SHIPPED_FOLDER
 from transformer.recipes.presets import PRESETS
 from transformer.recipes.translation import TranslationRun
+from transformer.saving.locate import SHIPPED_FOLDER
 from transformer_book.studies.translation import counts, ship
 from transformer_book.studies.translation.counts import read_counts
 from transformer_book.studies.translation.recorded import recorded_runs

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 from tqdm.auto import tqdm
 
-from transformer.model.files import write_atomically
+from transformer.saving.files import write_atomically
 
 _CHUNK = 1 << 16
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from transformer.model.files import write_atomically
 from transformer.recipes.record import read_record
+from transformer.saving.files import write_atomically
 
 #: The translations of the shipped weights under all searches.
 RECORD = Path(__file__).parent / "beams.json"

@@ -22,8 +22,8 @@ from transformer.inference.significance import (
     chrf_of_counts,
     sentence_counts,
 )
-from transformer.model.files import write_atomically
 from transformer.recipes.record import read_record, read_translations
+from transformer.saving.files import write_atomically
 from transformer_book.studies.translation.recorded import RUNS
 
 # Counts, a row per sentence, by test split and metric, such as "test BLEU" and "test chrF2".

@@ -24,12 +24,12 @@ import torch
 
 from transformer.data.corpora import load_corpus
 from transformer.data.corpora.catalogue import corpus_catalogue
-from transformer.model.files import write_atomically
 from transformer.recipes.cards import OF_CARD, on_this_card
 from transformer.recipes.description import describe
 from transformer.recipes.presets import Preset, get_preset
 from transformer.recipes.record import read_record, recorded_preset
 from transformer.recipes.translation import TranslationRun
+from transformer.saving.files import write_atomically
 from transformer.training.callbacks import Callback
 from transformer.training.curve import read_curve
 from transformer_book.speed.throughput import record_throughput, throughput_file

@@ -10,9 +10,9 @@ from typing import Any
 
 from transformer.inference.model_card import model_card
 from transformer.inference.translator import Translator
-from transformer.model.pretrained import SHIPPED_FOLDER
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import hardware_of, read_record, recorded_command
+from transformer.saving.locate import SHIPPED_FOLDER
 from transformer_book.studies.translation.counts import count_missing
 from transformer_book.studies.translation.recorded import RUNS, recorded_runs, with_first_run
 from transformer_book.studies.translation.summary import group_runs, precision_of, total_steps

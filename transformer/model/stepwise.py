@@ -1,6 +1,11 @@
-"""The state of decoding one token at a time, so that no position is computed twice."""
+"""Decoding one token at a time with cached keys and values, so that no position is computed twice.
+
+The beams of a sentence are queries to the same keys, those of its past and those of its source, so
+that both are stored once per sentence.
+"""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -119,3 +124,93 @@ class DecodingState:
 def own_entries(beam_size: int, length: int, device: torch.device) -> Bool[Tensor, "beams longest"]:
     """Mark each beam's own entries of ``length`` steps: every ``beam_size``-th."""
     return torch.eye(beam_size, dtype=torch.bool, device=device).repeat(1, length)
+
+
+class CachedDecoding:
+    """The two methods that a search calls, for a model with the layers of a Transformer."""
+
+    def start_decoding(
+        self: Any, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
+    ) -> DecodingState:
+        """Encode the source and make room for ``beam_size`` outputs of each sentence.
+
+        Args:
+            source: source ids, padded with ``pad_id``.
+            max_length: maximum number of :meth:`decode_next` calls.
+            beam_size: rows per sentence.
+
+        Raises:
+            ValueError: if there are fewer learned positions than ``max_length``.
+        """
+        if self.longest is not None and max_length > self.longest:
+            raise ValueError(
+                f"max_length {max_length} is beyond the {self.longest} learned positions"
+            )
+        memory = self.encode(source)
+        layers = []
+        for layer in self.decoder:
+            cross_key, cross_value = layer.cross_attention.project_memory(memory)
+            room = (*cross_key.shape[:2], max_length * beam_size)
+            key = cross_key.new_empty(*room, cross_key.size(-1))
+            value = cross_value.new_empty(*room, cross_value.size(-1))
+            layers.append(LayerCache(key, value, cross_key, cross_value))
+        own = own_entries(beam_size, max_length, source.device)
+        return DecodingState(
+            layers,
+            source_mask=self.source_mask(source),
+            ancestors=None if beam_size == 1 else own.repeat(len(source), 1, 1, 1),
+            beam_size=beam_size,
+        )
+
+    def decode_next(
+        self: Any, tokens: Int[Tensor, "rows"], state: DecodingState
+    ) -> Float[Tensor, "rows V"]:
+        """Feed the newest token of each row and return the logits of the one after it.
+
+        Args:
+            tokens: ``bos_id`` on the first call, then the tokens that the search chose.
+            state: the return value of :meth:`start_decoding`; it advances by one position.
+
+        Raises:
+            IndexError: after ``max_length`` calls: the cache is full.
+        """
+        x = self.embed_target(tokens[:, None])
+        x = self.target_positions(x, start=state.position).view(len(state), state.beam_size, -1)
+        visible = state.visible()
+        for layer, cache in zip(self.decoder, state.layers, strict=True):
+            x = _step(layer, x, cache, state.position, visible, state.source_mask)
+        state.position += 1
+        return self.logits(self.decoder_norm(x).flatten(0, 1))
+
+
+def _step(
+    layer: Any,
+    x: Float[Tensor, "n beams d_model"],
+    cache: LayerCache,
+    position: int,
+    visible: Bool[Tensor, "..."] | None,
+    source_mask: Bool[Tensor, "..."] | None,
+) -> Float[Tensor, "n beams d_model"]:
+    """Run a decoder layer on the newest position of each beam; the cache holds the earlier ones."""
+
+    def attend_to_past(y: Tensor) -> Tensor:
+        attention, newest = layer.self_attention, y.unsqueeze(-2)  # a sequence of one per beam
+        query, key, value = (
+            each.squeeze(-2).transpose(1, 2)
+            for each in (
+                attention.project_query(newest, position),
+                *attention.project_memory(newest, position),
+            )
+        )
+        heads = attention.attend(query, *cache.append(key, value), visible)
+        return attention.output_projection(heads)
+
+    def attend_to_source(y: Tensor) -> Tensor:
+        attention = layer.cross_attention
+        query = attention.project_query(y)
+        heads = attention.attend(query, cache.cross_key, cache.cross_value, source_mask)
+        return attention.output_projection(heads)
+
+    x = layer.self_attention_residual(x, attend_to_past)
+    x = layer.cross_attention_residual(x, attend_to_source)
+    return layer.feed_forward_residual(x, layer.feed_forward)

@@ -1,21 +1,16 @@
 """Save and load models, in a folder or on the Hugging Face Hub, without pickles."""
 
-import math
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import NoneType, UnionType
 from typing import (
     Any,
     ClassVar,
-    Literal,
     TypeVar,
-    Union,
     Unpack,
-    get_args,
-    get_origin,
     get_type_hints,
 )
 
@@ -25,7 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from transformer.model.files import (
+from transformer.saving.files import (
     CHECKSUM,
     checksum,
     read_weight_file,
@@ -34,7 +29,7 @@ from transformer.model.files import (
     write_json,
     write_manifest,
 )
-from transformer.model.pretrained import (
+from transformer.saving.locate import (
     CARD,
     CONFIG,
     FILES,
@@ -45,11 +40,15 @@ from transformer.model.pretrained import (
     locate,
     require_known,
 )
-from transformer.model.settings import require_fields
+from transformer.settings import require_fields
 
 Model = TypeVar("Model", bound="HubModel")
 
 _TOKENIZER = "tokenizer_checksum"
+# Classes by architecture. Each enters itself when its module is imported.
+_CLASSES: dict[str, type["HubModel"]] = {}
+# The library's own models, imported only when one is loaded: they import this module.
+_OWN = ("transformer.model.transformer", "transformer.baselines")
 
 
 class HubModel:
@@ -67,6 +66,11 @@ class HubModel:
     architecture: ClassVar[str | None] = None
     tokenizer_checksum: str | None = None
 
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        if name := vars(cls).get("architecture"):
+            _CLASSES[name] = cls
+
     @classmethod
     def from_pretrained(
         cls: type[Model],
@@ -79,10 +83,10 @@ class HubModel:
 
         Args:
             name_or_path: a shipped name, a folder of a model or of a training run, a weight file,
-                or a Hub id "owner/name"; see :func:`~transformer.model.pretrained.locate`.
+                or a Hub id "owner/name"; see :func:`~transformer.saving.locate.locate`.
             device: where to put it; None for the CPU.
             options: for a download from the Hub, such as ``revision``; see
-                :class:`~transformer.model.pretrained.HubOptions`.
+                :class:`~transformer.saving.locate.HubOptions`.
 
         Raises:
             FileNotFoundError: if there is no such model, or the Hub cannot be reached.
@@ -98,7 +102,7 @@ class HubModel:
     def load(
         cls: type[Model], location: Location, device: torch.device | str | None = None
     ) -> Model:
-        """Load a model from where :func:`~transformer.model.pretrained.locate` found it.
+        """Load a model from where :func:`~transformer.saving.locate.locate` found it.
 
         Args:
             location: where its files are.
@@ -145,7 +149,8 @@ class HubModel:
             )
         kind = _config_class(cls)
         try:
-            return _configuration(kind, settings)
+            require_fields(kind, settings)
+            return kind(**settings)
         except (TypeError, ValueError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(f"{CONFIG} of {location.name!r} is not valid: {reason}") from None
@@ -181,6 +186,27 @@ class HubModel:
         ``Translator.push_to_hub``, which describes the arguments.
         """
         return upload(repo_id, self.save_pretrained, private, token, revision, commit_message)
+
+
+def load_model(location: Location) -> Any:
+    """Load a model as the class of the architecture that its configuration names.
+
+    Args:
+        location: where :func:`~transformer.saving.locate.locate` found it.
+
+    Raises:
+        ValueError: if no class has that architecture, or as ``from_pretrained`` of the class.
+    """
+    name = str(location.settings().get("architecture", "transformer"))
+    if name not in _CLASSES:
+        for module in _OWN:
+            import_module(module)
+    if name not in _CLASSES:
+        raise ValueError(
+            f"{CONFIG} of {location.name!r} has the unknown architecture {name!r}; known: "
+            f"{', '.join(_CLASSES)}. Import the module of your own class before you load its model"
+        )
+    return _CLASSES[name].load(location)
 
 
 def write_folder(
@@ -343,27 +369,6 @@ def _config_class(cls: type[HubModel]) -> Any:
             "(self, config: MyConfig), so that the model can be loaded"
         )
     return kind
-
-
-def _configuration(kind: Any, values: dict[str, Any]) -> Any:
-    """Make a configuration; raise ValueError for an unknown field or one of another type."""
-    require_fields(kind, values)
-    hints = get_type_hints(kind)
-    for field in fields(kind):
-        if field.name in values:
-            value, hint = values[field.name], hints[field.name]
-            kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-            if not any(_is_of(value, kind) for kind in kinds):
-                raise ValueError(f"{field.name} must be of type {field.type}, got {value!r:.60}")
-    return kind(**values)
-
-
-def _is_of(value: Any, kind: Any) -> bool:
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    if kind is float:
-        return type(value) in (int, float) and math.isfinite(value)
-    return value is None if kind is NoneType else type(value) is kind
 
 
 def _require_fitting(config: Any, weights: Mapping[str, Tensor]) -> None:

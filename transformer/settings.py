@@ -93,8 +93,6 @@ class Settings:
 
     # What errors call a field.
     _kind: ClassVar[str] = "field"
-    # Fields by their names in other libraries.
-    _synonyms: ClassVar[Mapping[str, str]] = {}
     # The numbers that a field takes, if not all whole ones from 1 on, or all finite ones.
     _numbers: ClassVar[Mapping[str, Allowed]] = {}
 
@@ -157,23 +155,18 @@ def require_fields(settings: Any, values: Mapping[str, Any]) -> None:
     kind = getattr(settings, "_kind", Settings._kind)
     for name in values:
         if name not in known:
-            raise ValueError(unknown_name(kind, name, known, getattr(settings, "_synonyms", None)))
+            raise ValueError(unknown_name(kind, name, known))
 
 
-def unknown_name(
-    kind: str, name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None
-) -> str:
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """Return one line that says that a name is unknown and which one is probably meant.
 
     Args:
         kind: what the name is of, such as "model field".
         name: the unknown name.
         known: the valid names.
-        synonyms: known names by those of other libraries.
     """
     known = list(known)
     near = difflib.get_close_matches(name, known, n=1)
-    if name in (synonyms or {}):
-        near = [(synonyms or {})[name]]
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
     return f"unknown {kind} {name!r}; {hint}"

@@ -13,8 +13,8 @@ import transformer
 from tests.model.small import make_config, make_ids, make_model
 from transformer.model.base import TranslationModel
 from transformer.model.config import TransformerConfig
-from transformer.model.hub import write_folder
 from transformer.model.transformer import Transformer
+from transformer.saving.hub import write_folder
 
 SHIPPED = Path(transformer.__file__).parent / "pretrained/tatoeba-en-de"
 VARIANTS = [
@@ -39,20 +39,6 @@ def saved(tmp_path):
     make_model(dtype=torch.float32).save_pretrained(tmp_path)
     (tmp_path / "checksums.json").unlink()
     return tmp_path
-
-
-def fused(model: Transformer) -> dict[str, torch.Tensor]:
-    """Write the weights as earlier versions did: W^Q, W^K and W^V one below the other."""
-    weights = {}
-    for name, weight in model.state_dict().items():
-        head, projection, kind = name.rpartition("_projection.")
-        if head.endswith(".query"):
-            others = [name.replace("query_", f"{part}_") for part in ("key", "value")]
-            parts = [weight, *(model.state_dict()[other] for other in others)]
-            weights[f"{head.removesuffix('query')}in_projection.{kind}"] = torch.cat(parts)
-        elif not projection or head.endswith(".output"):
-            weights[name.replace(".output_projection.", ".out_projection.")] = weight
-    return weights
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
@@ -113,21 +99,6 @@ def test_weights_too_large_for_float16_are_not_halved(tmp_path):
     assert Transformer.from_pretrained(tmp_path).embedding.weight[0, 0] != 1e5
 
 
-@pytest.mark.parametrize("changes", VARIANTS)
-def test_weights_of_earlier_versions_load(changes):
-    model, other = make_model(**changes), make_model(seed=1, **changes)
-    old = fused(model)
-    assert "encoder.0.self_attention.in_projection.weight" in old
-    assert not [name for name in old if "query" in name or "output_projection" in name]
-    other.load_state_dict(old)
-    torch.testing.assert_close(other.state_dict(), model.state_dict(), rtol=0, atol=0)
-    for name in ("decoder.1.cross_attention.in_projection.weight", "embedding.weight"):
-        with pytest.raises(RuntimeError, match="cross_attention.query|embedding"):
-            other.load_state_dict({key: value for key, value in old.items() if key != name})
-        with pytest.raises(RuntimeError):
-            other.load_state_dict(old | {name: old[name][1:]})
-
-
 def test_shipped_weights_are_half_as_large_and_load():
     weights = load_file(SHIPPED / "model.safetensors")
     model = Transformer.from_pretrained(SHIPPED)
@@ -147,7 +118,6 @@ def test_a_damaged_file(saved, damage):
         Transformer.from_pretrained(saved)
 
 
-@pytest.mark.parametrize("old", [False, True])
 @pytest.mark.parametrize(
     "changes, named",
     [
@@ -158,10 +128,8 @@ def test_a_damaged_file(saved, damage):
         (dict(norm="pre"), r"encoder_norm"),
     ],
 )
-def test_weights_of_another_configuration(saved, changes, named, old):
+def test_weights_of_another_configuration(saved, changes, named):
     (saved / "config.json").write_text(json.dumps(make_config(**changes).to_dict()))
-    if old:
-        save_file(fused(make_model(dtype=torch.float32)), saved / "model.safetensors")
     with pytest.raises(ValueError, match=f"do not fit.*{named}") as caught:
         Transformer.from_pretrained(saved)
     assert "\n" not in str(caught.value)
@@ -219,12 +187,12 @@ def test_a_class_that_could_not_be_loaded_is_not_saved(tmp_path, saved):
 def test_an_unknown_field_or_option_is_refused_with_the_nearest_name(saved):
     path = saved / "config.json"
     whole = json.loads(path.read_text())
-    for name, nearest in (("d_modle", "d_model"), ("encoder_layers", "num_layers")):
+    for name, nearest in (("d_modle", "d_model"), ("num_layer", "num_layers")):
         path.write_text(json.dumps(whole | {name: 3}))
         with pytest.raises(ValueError, match=f"field '{name}'; did you mean '{nearest}'"):
             Transformer.from_pretrained(saved)
     path.write_text(json.dumps(whole))
-    for name, nearest in (("revison", "revision"), ("device_map", "device")):
+    for name, nearest in (("revison", "revision"), ("devices", "device")):
         with pytest.raises(TypeError, match=f"unknown option '{name}'; did you mean '{nearest}'"):
             Transformer.from_pretrained(saved, **{name: "cpu"})
     assert Transformer.from_pretrained(saved, device="meta").output_weight.is_meta

@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from transformer.model.files import write_atomically, write_json
+from transformer.saving.files import write_atomically, write_json
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")

@@ -9,10 +9,9 @@ import torch
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
 from tests.model.small import make_model
-from transformer.model import pretrained
-from transformer.model.hub import write_config, write_weights
-from transformer.model.pretrained import locate, shipped_names
 from transformer.model.transformer import Transformer
+from transformer.saving.hub import write_config, write_weights
+from transformer.saving.locate import locate, shipped_names
 
 
 def model(seed):
@@ -81,17 +80,6 @@ def test_a_model_that_is_older_than_the_run_or_half_written_is_not_taken(trained
     loads(run, 2)
 
 
-def test_a_run_of_an_earlier_version_has_its_configuration_in_the_state(run):
-    fields = json.loads((run / "config.json").read_text())
-    (run / "config.json").unlink()
-    state = {"config": {"seed": 1} | {f"model.{name}": value for name, value in fields.items()}}
-    torch.save(state, run / "state.pt")
-    loads(run, 2)
-    (run / "state.pt").write_bytes(b"PK")
-    with pytest.raises(ValueError, match=r"state\.pt does not read"):
-        loads(run, 2)
-
-
 def test_a_run_without_a_checkpoint(run):
     for path in (run / "checkpoints").iterdir():
         path.unlink()
@@ -104,7 +92,7 @@ def test_a_run_without_a_checkpoint(run):
 
 
 def test_a_shipped_name_wins_over_a_folder(trained, tmp_path, monkeypatch):
-    monkeypatch.setattr(pretrained, "SHIPPED_FOLDER", tmp_path / "shipped")
+    monkeypatch.setattr("transformer.saving.locate.SHIPPED_FOLDER", tmp_path / "shipped")
     monkeypatch.chdir(trained.parent)
     assert shipped_names() == []
     assert locate("model").folder.resolve() == trained

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-import torch
-
-from transformer.model.files import MANIFEST, read_json
-from transformer.model.settings import unknown_name
+from transformer.saving.files import MANIFEST, read_json
+from transformer.settings import unknown_name
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "pretrained"
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
@@ -40,14 +38,6 @@ _EXPORTS = {
     "it with transformer.interop.from_marian",
 }
 _MARIAN = "a Marian model; load it with transformer.interop.from_marian"
-# Arguments of Hugging Face's from_pretrained, with our names.
-_SYNONYMS = dict(
-    use_auth_token="token",
-    map_location="device",
-    device_map="device",
-    offline="local_files_only",
-)
-
 _logger = logging.getLogger(__name__)
 
 
@@ -89,21 +79,10 @@ class Location:
         Raises:
             ValueError: if it is damaged.
         """
-        if (self.folder / CONFIG).is_file():
-            found = read_json(self.folder / CONFIG)
-            if not isinstance(found, dict):
-                raise ValueError(
-                    f"{CONFIG} of {self.name!r} must hold an object, got {found!r:.60}"
-                )
-            return found
-        # Runs of earlier versions have their configuration in the state only.
-        try:
-            state = torch.load(self.folder / STATE, "cpu", weights_only=True, mmap=True)["config"]
-        except Exception as error:  # zip, pickle and storage errors share no base class
-            reason = " ".join(str(error).split())[:200]
-            raise ValueError(f"{self.folder / STATE} does not read: {reason}") from None
-        mark = "model."
-        return {k.removeprefix(mark): v for k, v in state.items() if k.startswith(mark)}
+        found = read_json(self.folder / CONFIG)
+        if not isinstance(found, dict):
+            raise ValueError(f"{CONFIG} of {self.name!r} must hold an object, got {found!r:.60}")
+        return found
 
 
 def shipped_names() -> list[str]:
@@ -154,7 +133,7 @@ def require_known(options: Mapping[str, object], *others: str) -> None:
     known = [*others, *HubOptions.__annotations__]
     for name in options:
         if name not in known:
-            raise TypeError(unknown_name("option", name, known, _SYNONYMS))
+            raise TypeError(unknown_name("option", name, known))
 
 
 def _in_folder(name: str, folder: Path) -> Location:
