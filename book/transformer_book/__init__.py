@@ -5,6 +5,7 @@ from transformer_book.drawing import Picture
 from transformer_book.exercises import check, check_function
 from transformer_book.figures import figure, name_line, plot_runs, ramp, setup
 from transformer_book.interactive import AttentionMap
+from transformer_book.pictures import picture
 from transformer_book.source import show_source
 from transformer_book.tables import Table, comparison, significant
 from transformer_book.widgets import (
@@ -35,6 +36,7 @@ __all__ = [
     "comparison",
     "figure",
     "name_line",
+    "picture",
     "plot_runs",
     "progress",
     "ramp",

@@ -1,8 +1,6 @@
 """Figure 1 of the paper, redrawn as a map of the book: each box leads to its chapter and its class.
 
 The same layout, without links, shows at the top of a chapter which part it is about.
-
-Paper: Figure 1
 """
 
 from collections.abc import Iterator
@@ -29,27 +27,16 @@ FILLS = dict(
 
 @dataclass(frozen=True)
 class Box:
-    """A box of the figure: position, text and links.
-
-    Args:
-        middle: x of its middle.
-        top: y of its upper edge, downwards from the top of the figure.
-        kind: a name in ``FILLS``.
-        title: one line, or two with a line break.
-        chapter: name of the notebook.
-        api: full name of the class or function.
-        label: name of the class on the page, under the title.
-        use: 1 to 3 for the three uses of attention, else 0.
-    """
+    """A box of the figure: position, text and links."""
 
     middle: int
     top: int
-    kind: str
+    kind: str  # a name in FILLS
     title: str
-    chapter: str
+    chapter: str  # name of the notebook
     api: str
-    label: str
-    use: int = 0
+    label: str  # of the class, under the title
+    use: int = 0  # 1 to 3 for the three uses of attention
 
     @property
     def height(self) -> int:
@@ -175,10 +162,7 @@ SCRIPT = (
 
 
 class Architecture:
-    """Figure 1 as a map of the book. Write it as the last line of a cell.
-
-    Paper: Figure 1
-    """
+    """Figure 1 as a map of the book. Write it as the last line of a cell."""
 
     def _svg(self) -> str:
         """Draw the map: each box is a link to its chapter, each name one to its class."""
@@ -218,14 +202,7 @@ class Architecture:
 
 
 def you_are_here(chapter: str) -> str:
-    """Draw Figure 1 with the subject of a chapter marked.
-
-    Args:
-        chapter: its two digits, a key of :data:`PLACES`.
-
-    Returns:
-        An ``<svg>`` element without links.
-    """
+    """Draw Figure 1, without links, with the subject of a chapter of :data:`PLACES` marked."""
     picture = Drawing(WIDTH, HEIGHT)
     _draw_lines(picture, "vermilion" if chapter in ("07", "11") else "ground")
     for box in BOXES:

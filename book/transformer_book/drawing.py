@@ -1,4 +1,4 @@
-"""Pictures of a mechanism, drawn from data: boxes, vectors, matrices, arrows, arcs, brackets.
+"""Pictures of a mechanism, drawn from data: boxes, vectors, matrices, arrows.
 
 A picture is an SVG in the palette's colours, as light or dark as the page, and its text is text.
 Lengths are pixels, y grows downwards. What a method draws it returns as an :class:`Area`, so that
@@ -35,14 +35,7 @@ SHADES = 12  # of a strip or a grid
 
 @dataclass(frozen=True)
 class Area:
-    """A rectangle of a picture.
-
-    Args:
-        x: of its left edge.
-        y: of its upper edge.
-        width: in pixels.
-        height: in pixels.
-    """
+    """A rectangle of a picture."""
 
     x: Number
     y: Number
@@ -71,12 +64,7 @@ class Area:
 
 
 class Drawing:
-    """A canvas; each method adds one part.
-
-    Args:
-        width: in pixels.
-        height: in pixels.
-    """
+    """A canvas; each method adds one part."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -99,21 +87,12 @@ class Drawing:
         self,
         at: Point,
         text: str,
-        colour: str = "ink",
+        colour: str = "ink",  # a name in NAMED, or "#rrggbb"
         size: Number = SIZE,
         anchor: str = "middle",
         bold: bool = False,
     ) -> None:
-        """Write a line of text.
-
-        Args:
-            at: its middle, or its start or end, by ``anchor``; half-way up.
-            text: plain; the index of a single letter, as in ``d_k``, is lowered.
-            colour: a name in :data:`NAMED`, or "#rrggbb".
-            size: of the letters.
-            anchor: "start", "middle" or "end".
-            bold: whether the letters are bold.
-        """
+        """Write a line of text around ``at``; the index of a letter, as in ``d_k``, is lowered."""
         look = f'font-size="{size:g}" text-anchor="{anchor}" style="{_paint("fill", colour)}"'
         if bold:
             look += ' font-weight="700"'
@@ -151,19 +130,10 @@ class Drawing:
         x: Number,
         y: Number,
         step: Number,
-        lit: Mapping[int, str] | None = None,
-        size: tuple[Number, Number] = (0.85, 26),
+        lit: Mapping[int, str] | None = None,  # colours by place
+        size: tuple[Number, Number] = (0.85, 26),  # width as a share of the step, and height
     ) -> list[Area]:
-        """Draw a row of words, each in a box.
-
-        Args:
-            words: from left to right.
-            x: of the left edge of the first.
-            y: of the upper edges.
-            step: from one word to the next.
-            lit: by the index of a word the colour of its box; the others are pale.
-            size: width of a box as a share of the step, and its height.
-        """
+        """Draw a row of words, each in a box."""
         lit = lit or {}
         return [
             self.box(
@@ -181,46 +151,24 @@ class Drawing:
         colour: str = "key",
         cell: tuple[Number, Number] = (6, 16),
         label: str = "",
-        largest: Number | None = None,
+        largest: Number | None = None,  # has the full colour
     ) -> Area:
-        """Draw a vector as a strip of cells, the darker the larger; negative numbers are grey.
-
-        Args:
-            x: of the left edge.
-            y: of the upper edge.
-            values: one number per cell.
-            colour: of positive numbers.
-            cell: width and height of a cell.
-            label: text to the left.
-            largest: size of the number with the full colour; the largest one if None.
-        """
+        """Draw a vector as a strip of cells, the darker the larger; negative numbers are grey."""
         return self.grid(x, y, [values], colour, cell, [label] if label else (), largest=largest)
 
     def grid(
         self,
         x: Number,
         y: Number,
-        values: Sequence[Any] | np.ndarray,
+        values: Sequence[Any] | np.ndarray,  # NaN leaves a cell empty
         colour: str = "key",
         cell: tuple[Number, Number] = (44, 26),
         rows: Sequence[str] = (),
         columns: Sequence[str] = (),
-        digits: int | None = None,
+        digits: int | None = None,  # of the numbers in the cells
         largest: Number | None = None,
     ) -> Area:
-        """Draw a matrix as a grid of cells; arguments as for :meth:`strip`.
-
-        Args:
-            x: of the left edge of the cells.
-            y: of the upper edge of the cells.
-            values: (rows, columns); NaN leaves a cell empty.
-            colour: of positive numbers.
-            cell: width and height of a cell.
-            rows: names, written to the left.
-            columns: names, written above.
-            digits: decimals of the numbers written into the cells; None writes none.
-            largest: size of the number with the full colour; the largest one if None.
-        """
+        """Draw a matrix as a grid of cells; arguments as for :meth:`strip`."""
         matrix = np.asarray(values, dtype=float)
         width, height = cell
         whole = Area(x, y, width * matrix.shape[1], height * matrix.shape[0])
@@ -260,17 +208,8 @@ class Drawing:
         colour: str = "rule",
         width: Number = 1.5,
         tip: bool = True,
-        label: str = "",
     ) -> None:
-        """Draw a line through two points or more, with a tip at the last.
-
-        Args:
-            points: from the start to the end.
-            colour: of the line.
-            width: of the line.
-            tip: whether the line has one.
-            label: text beside the middle of its last part.
-        """
+        """Draw a line through two points or more, with a tip at the last."""
         (x0, y0), (x1, y1) = points[-2:]
         length = float(np.hypot(x1 - x0, y1 - y0)) or 1.0
         dx, dy, back = (x1 - x0) / length, (y1 - y0) / length, 5 + 2 * width
@@ -284,87 +223,38 @@ class Drawing:
                        (x1 - dx * back + dy * side, y1 - dy * back - dx * side))  # fmt: skip
             path = " ".join(f"{_n(x)},{_n(y)}" for x, y in corners)
             self.parts.append(f'<polygon points="{path}" style="{_paint("fill", colour)}"/>')
-        if label:
-            anchor = "middle" if abs(dx) > abs(dy) else "start"
-            shift = (0.0, -10.0) if abs(dx) > abs(dy) else (8.0, 0.0)
-            middle = (x0 + x1) / 2 + shift[0], (y0 + y1) / 2 + shift[1]
-            self.text(middle, label, "soft", SIZE - 1, anchor)
-
-    def arcs(
-        self,
-        start: Area,
-        ends: Sequence[Area],
-        weights: Sequence[Number],
-        colour: str = "key",
-        thickest: Number = 6,
-    ) -> None:
-        """Draw arcs above a row of tokens, from one to the others; the width is the weight.
-
-        Args:
-            start: the token that attends.
-            ends: the tokens it attends to; its own gets no arc.
-            weights: one per end, from 0 to 1; arcs below 0.02 are thin and grey.
-            colour: of the other arcs.
-            thickest: width of an arc of weight 1.
-        """
-        for end, weight in sorted(zip(ends, weights, strict=True), key=lambda both: both[1]):
-            (x0, y0), (x1, y1) = start.top, end.top
-            if x0 == x1:
-                continue
-            faint = weight < 0.02
-            look = _paint("stroke", "hidden" if faint else colour)
-            top = min(y0, y1) - 28 - abs(x1 - x0) * 0.28
-            path = f"M{_n(x0)},{_n(y0 - 2)} Q{_n((x0 + x1) / 2)},{_n(top)} {_n(x1)},{_n(y1 - 2)}"
-            thick = 1.2 if faint else max(1.2, thickest * weight)
-            self.parts.append(
-                f'<path d="{path}" style="fill: none; {look}" stroke-width="{thick:.1f}"/>'
-            )
-
-    def bracket(
-        self, x: Number, y: Number, length: Number, text: str, upright: bool = False
-    ) -> None:
-        """Draw a bracket below ``length`` pixels, or to their right, with a text at its middle."""
-        along = [(0, 0), (0, 6), (length, 6), (length, 0)]
-        points = [(x + (b if upright else a), y + (a if upright else b)) for a, b in along]
-        self.arrow(*points, tip=False)
-        if upright:
-            self.text((x + 14, y + length / 2), text, "soft", SIZE - 1, "start")
-        else:
-            self.text((x + length / 2, y + 18), text, "soft", SIZE - 1)
 
 
-class Picture:
-    """A picture for a notebook and for the book's page. Write it as the last line of a cell.
+class Shown:
+    """A picture as a notebook and the book's page show it; the description is its text."""
 
-    Args:
-        description: what it shows, in words; also the text of viewers without SVG.
-        draw: called with a :class:`Drawing`; for phones a second time, with its ``narrow`` True.
-        size: width and height in pixels; 688 is as wide as the page.
-        narrow: width, at most 420, and height of the variant for phones; None if the picture is
-            legible there as it is.
-    """
+    def __init__(self, description: str, wide: str, narrow: str = "") -> None:
+        self.description, self.wide, self.narrow = description, wide, narrow
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[Any, Any]:
+        metadata = {"image/svg+xml": {"narrow": self.narrow}} if self.narrow else {}
+        return {"image/svg+xml": self.wide, "text/plain": repr(self)}, metadata
+
+    def __repr__(self) -> str:
+        return self.description
+
+
+class Picture(Shown):
+    """A picture that ``draw`` makes, for phones a second time on a canvas that is ``narrow``."""
 
     def __init__(
         self,
         description: str,
         draw: Callable[[Drawing], None],
-        size: tuple[int, int],
+        size: tuple[int, int],  # 688 pixels are as wide as the page
         narrow: tuple[int, int] | None = None,
     ) -> None:
         if narrow and narrow[0] > 420:
             raise ValueError(f"narrow must be at most 420 pixels wide, got {narrow[0]}")
-        self.description = description
         self.drawn = [Drawing(*each) for each in (size, narrow) if each]
         for drawing in self.drawn:
             draw(drawing)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[Any, Any]:
-        wide, *narrow = (drawing.svg() for drawing in self.drawn)
-        metadata = {"image/svg+xml": {"narrow": narrow[0]}} if narrow else {}
-        return {"image/svg+xml": wide, "text/plain": repr(self)}, metadata
-
-    def __repr__(self) -> str:
-        return self.description
+        super().__init__(description, *(drawing.svg() for drawing in self.drawn))
 
 
 def _n(number: Number) -> str:

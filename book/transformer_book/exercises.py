@@ -47,21 +47,10 @@ def check(
     answer: object,
     expected: object,
     name: str = "your answer",
-    tolerance: int | float = 1e-5,
-    mistakes: Mapping[str, object] | None = None,
+    tolerance: int | float = 1e-5,  # absolute or relative
+    mistakes: Mapping[str, object] | None = None,  # well-known wrong answers by their hints
 ) -> None:
-    """Check a value; print that it is right, or raise an error that says what is wrong.
-
-    Args:
-        answer: a tensor, array, number, truth value or string; None or ``...`` if it is open.
-        expected: the right answer.
-        name: name of the answer in messages.
-        tolerance: largest difference that counts as equal, absolute or relative.
-        mistakes: well-known wrong answers by the hint to give.
-
-    Raises:
-        WrongAnswer: if the answer is wrong.
-    """
+    """Check a value, open if None or ``...``: print that it is right, or raise WrongAnswer."""
     if _is_open(answer):
         _show_open(name, forms(name, expected, tolerance, mistakes))
         return
@@ -79,19 +68,7 @@ def check_function(
     tolerance: int | float = 1e-5,
     mistakes: Mapping[str, Callable[..., Any]] | None = None,
 ) -> None:
-    """Check a function against a reference on every case.
-
-    Args:
-        function: the answer; open as long as it returns None.
-        reference: returns the right result for the same arguments.
-        cases: the arguments of each call.
-        name: name of the function in messages; its own name if None.
-        tolerance: largest difference that counts as equal, absolute or relative.
-        mistakes: functions with a well-known mistake by the hint to give.
-
-    Raises:
-        WrongAnswer: if a result is wrong, if the function raises, or if it changes its arguments.
-    """
+    """Check a function, open while it returns None, against a reference on every case."""
     name = name or getattr(function, "__name__", "your function")
     if _is_open(function):
         print(f"○ {name}: nothing to check yet.")
@@ -128,17 +105,7 @@ def forms(
     tolerance: int | float = 1e-5,
     mistakes: Mapping[str, object] | None = None,
 ) -> list[dict[str, Any]]:
-    """Describe the fields of a check: one, or one per judgement of a list of truth values.
-
-    Args:
-        name: name of the answer.
-        expected: the right answer.
-        tolerance: largest difference that counts as equal, absolute or relative.
-        mistakes: well-known wrong answers by the hint to give.
-
-    Returns:
-        What :func:`form` returns for each; empty for an answer that is code or a tensor of numbers.
-    """
+    """Describe the fields of a check: one, or one per judgement of a list of truth values."""
     if isinstance(expected, Tensor) and expected.dtype == torch.bool and expected.ndim == 1:
         every = enumerate(expected.tolist(), 1)
         return [made for i, truth in every if (made := form(f"statement {i}", truth)) is not None]
@@ -152,19 +119,7 @@ def form(
     tolerance: int | float = 1e-5,
     mistakes: Mapping[str, object] | None = None,
 ) -> dict[str, Any] | None:
-    """Describe a check for the book's page, whose script repeats it without Python.
-
-    Args:
-        name: name of the answer.
-        expected: the right answer.
-        tolerance: largest difference that counts as equal, absolute or relative.
-        mistakes: well-known wrong answers by the hint to give.
-
-    Returns:
-        ``name``; ``kind``: "number", "word" or "truth"; ``choices``, in alphabetical order, empty
-        for a number; and ``key``: the right answer, the tolerance and the mistakes, encoded so that
-        a glance at the page's source does not give them away. None for any other answer.
-    """
+    """Describe a check for the book's page, whose script repeats it; None if it cannot."""
     if isinstance(expected, np.generic) or (isinstance(expected, Tensor) and expected.ndim == 0):
         expected = expected.item()
     if not isinstance(expected, str | bool | int | float):
@@ -178,6 +133,7 @@ def form(
         kind, choices = "truth", ["False", "True"]
         expected, known = str(expected), [[hint, str(wrong)] for hint, wrong in known]
     secret = json.dumps([expected, tolerance, known], ensure_ascii=False, default=float)
+    # Encoded, so that a glance at the page's source does not give it away.
     key = base64.b64encode(secret.encode()[::-1]).decode()
     return dict(name=name, kind=kind, choices=choices, key=key)
 
@@ -197,17 +153,7 @@ def find_fault(
     tolerance: int | float = 1e-5,
     mistakes: Mapping[str, object] | None = None,
 ) -> str | None:
-    """Describe in a sentence or two what is wrong with an answer.
-
-    Args:
-        answer: the given value.
-        expected: the right value.
-        tolerance: largest difference that counts as equal, absolute or relative.
-        mistakes: well-known wrong answers by the hint to give.
-
-    Returns:
-        The fault, or None if there is none.
-    """
+    """Describe in a sentence or two what is wrong with an answer; None if nothing is."""
     if isinstance(answer, np.generic) or (isinstance(answer, Tensor) and answer.ndim == 0):
         answer = answer.item()  # a number or a truth value like any other
     if isinstance(expected, str | bool):

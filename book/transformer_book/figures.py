@@ -61,9 +61,6 @@ def setup(seed: int = 0) -> None:
 
     With several threads the order of additions differs between machines, and small tensors are no
     faster.
-
-    Args:
-        seed: for Python's, NumPy's and PyTorch's global generators.
     """
     _show_as_svg()
     mpl.rcParams.update(STYLE)
@@ -92,31 +89,12 @@ def figure(
     width: int | float = WIDTH,
     **options: Any,
 ) -> tuple[Figure, Axes | np.ndarray]:
-    """Make a figure in the book's size.
-
-    Args:
-        rows: rows of panels.
-        columns: columns of panels.
-        height: of the whole figure, in inches.
-        width: of the whole figure, in inches.
-        options: passed on to ``matplotlib.pyplot.subplots``, e.g. ``sharey=True``.
-
-    Returns:
-        The figure, and its axes: one, or an array where there are several panels, of the shape
-        (rows, columns) without the axes of size 1.
-    """
+    """Make a figure in the book's size, in inches; options are those of ``pyplot.subplots``."""
     return plt.subplots(rows, columns, figsize=(width, height), layout="constrained", **options)
 
 
 def ramp(steps: int) -> list[str]:
-    """Make colours for the steps of a growing quantity, bright to dark.
-
-    Args:
-        steps: how many, at least 1.
-
-    Returns:
-        Colours as "#rrggbb", each with a contrast of at least 3 to white.
-    """
+    """Make colours for the steps of a growing quantity, bright to dark, all legible on white."""
     colours = mpl.colormaps["plasma"](np.linspace(0.62, 0.0, steps))
     return [mpl.colors.to_hex(colour) for colour in colours]
 
@@ -124,27 +102,12 @@ def ramp(steps: int) -> list[str]:
 def plot_runs(
     axes: Axes,
     x: Sequence[int | float] | np.ndarray,
-    runs: Sequence[Sequence[int | float]] | np.ndarray,
+    runs: Sequence[Sequence[int | float]] | np.ndarray,  # one row per seed
     colour: str | None = None,
     label: str | None = None,
     **options: Any,
 ) -> Line2D:
-    """Draw the mean of several runs as a line, and their whole range as a band.
-
-    Args:
-        axes: where to draw.
-        x: ``n`` numbers.
-        runs: one row per seed, (seeds, n).
-        colour: name in ``COLOURS`` or any colour of matplotlib; the next of the cycle if None.
-        label: for a legend.
-        options: passed on to ``Axes.plot``.
-
-    Returns:
-        The line of the mean.
-
-    Raises:
-        ValueError: if ``runs`` does not have a row for each seed with a number for each place.
-    """
+    """Draw the mean of several runs as a line, and their whole range as a band."""
     runs = np.asarray(runs, dtype=float)
     if runs.ndim != 2 or runs.shape[1] != len(x):
         raise ValueError(f"runs must have the shape (seeds, {len(x)}), got {runs.shape}")
@@ -160,15 +123,7 @@ def plot_runs(
 def name_line(
     line: Line2D, text: str, at: int | float, dx: int | float = 0, dy: int | float = 6
 ) -> None:
-    """Write the name of a line beside it, in its colour.
-
-    Args:
-        line: a line that is drawn.
-        text: its name.
-        at: x of the name; its height is that of the line.
-        dx: shift to the right, in points.
-        dy: shift upwards, in points.
-    """
+    """Write the name of a line above its point ``at``, in its colour; shifts are in points."""
     axes = line.axes
     assert isinstance(axes, Axes)  # None for a line that was never drawn
     x, y = (np.asarray(values, dtype=float) for values in line.get_data())

@@ -13,27 +13,13 @@ from transformer_book.widgets.base import Explorer
 
 
 class AttentionMap(Explorer):
-    """One or several attention maps over the same labelled queries and keys.
-
-    Write it as the last line of a cell.
-
-    Args:
-        weights: (T, S), or (maps, T, S) for several to choose from; each in [0, 1].
-        queries: labels of the T rows.
-        keys: labels of the S columns.
-        names: name of each map in the menu, e.g. "layer 1, head 3".
-        alt: description for readers who do not see the map.
-        row: query that is marked at first.
-
-    Raises:
-        ValueError: if a number of labels or names does not fit, or a weight is outside [0, 1].
-    """
+    """One or several attention maps over the same labelled queries and keys."""
 
     kind = "attention-map"
 
     def __init__(
         self,
-        weights: Tensor | np.ndarray,
+        weights: Tensor | np.ndarray,  # (T, S), or (maps, T, S) to choose from
         queries: Sequence[str],
         keys: Sequence[str],
         names: Sequence[str] | None = None,

@@ -29,30 +29,17 @@ PART = 3 * 2**18
 def quantise(
     weight: Float[Tensor, "rows columns"],
 ) -> tuple[Int[Tensor, "rows columns"], Float[Tensor, " rows"]]:
-    """Round a matrix to int8, with one scale per row: a row is its integers times its scale.
-
-    Args:
-        weight: no row may be all zeros.
-
-    Returns:
-        Integers from -127 to 127, and the scales.
-    """
+    """Round a matrix to int8 with one scale per row, which must not be all zeros."""
     scale = weight.abs().amax(dim=1) / 127
     return (weight / scale[:, None]).round().to(torch.int8), scale
 
 
 @dataclass(frozen=True)
 class Payload:
-    """What the page loads.
+    """What the page loads."""
 
-    Args:
-        header: configuration, tokenizer, checksum of the weights, and name, shape and place of
-            every tensor.
-        content: the tensors, numbers in float32 first, then int8.
-    """
-
-    header: dict[str, Any]
-    content: bytes
+    header: dict[str, Any]  # also name, shape and place of every tensor
+    content: bytes  # of the tensors, float32 first, then int8
 
     def scripts(self) -> Iterator[tuple[str, str]]:
         """Yield name and text of each script: the header, then the parts in base64."""
@@ -72,15 +59,7 @@ class Payload:
 
 
 def make_payload(name: str = SHIPPED) -> Payload:
-    """Quantise a model and collect what the page needs to run it.
-
-    Args:
-        name: a shipped model or a folder; as :func:`~transformer.saving.locate.locate` has it.
-
-    Raises:
-        FileNotFoundError: if there is no such model.
-        ValueError: if it is not of the kind that the page computes.
-    """
+    """Quantise a model and collect what the page needs to run it."""
     location = locate(name)
     model = Transformer.load(location)
     config = model.config.to_dict()

@@ -54,24 +54,13 @@ _HALF_TURN = np.array(
 
 
 def on_dark(colour: str) -> str:
-    """Return the version of a figure's colour for a dark page.
-
-    Args:
-        colour: any colour of matplotlib.
-
-    Returns:
-        The colour as "#rrggbb".
-    """
+    """Return the version of a figure's colour for a dark page."""
     red, green, blue = _turned(np.array(to_rgb(colour)))
     return to_hex((red, green, blue))
 
 
 def dark_pixels(pixels: np.ndarray) -> np.ndarray:
-    """Return the version of a picture for a dark page.
-
-    Args:
-        pixels: red, green, blue and opacity from 0 to 255, (height, width, 4).
-    """
+    """Return the version of a picture (height, width, 4) for a dark page."""
     turned = _turned(pixels[..., :3] / 255)
     return np.concatenate([np.uint8(np.round(255 * turned)), pixels[..., 3:]], axis=-1)
 
@@ -83,13 +72,7 @@ def _turned(colours: np.ndarray) -> np.ndarray:
 
 
 def css_variables() -> tuple[str, str]:
-    """Write the colours as variables of a style sheet, for light and for dark pages.
-
-    Returns:
-        Two lists of declarations: ``--blue`` and so on for the colours, ``--query``, ``--key``
-        and ``--value`` for the roles, the names in :data:`VARIABLES` for the rest, and ``--on``
-        for text on a coloured background.
-    """
+    """Write the colours as variables of a style sheet, for light and for dark pages."""
     shared = ROLES | {name: colour for colour, name in VARIABLES.items()}
     light = {**shared, "on": "#ffffff"}
     dark = {**{name: on_dark(colour) for name, colour in shared.items()}, "on": "#0c1216"}

@@ -40,15 +40,7 @@ _PLACES = re.compile(r'\b(?:d|x|y|width|height|transform|points)="[^"]*"|font: [
 
 
 def to_svg(figure: Figure) -> str:
-    """Draw a figure as one element that a page can hold.
-
-    Args:
-        figure: any figure of matplotlib. Artists of more than ``MOST_POINTS`` points are marked as
-            rasterised.
-
-    Returns:
-        An ``<svg>`` element. Its ids are unique to its content.
-    """
+    """Draw a figure as an ``<svg>`` that a page can hold: ids are its own, crowds are pixels."""
     for artist in figure.findobj():
         points: Any = ()
         if isinstance(artist, PathCollection):
@@ -69,11 +61,7 @@ def to_svg(figure: Figure) -> str:
 
 
 def for_notebook(figure: Figure) -> tuple[str, dict[str, str]]:
-    """Draw a figure, and as its metadata the variant for phones, unless texts would meet in it.
-
-    Args:
-        figure: is changed; show it only once.
-    """
+    """Draw a figure and, unless texts would meet, its variant for phones, which changes it."""
     before = crowding(figure)
     wide = to_svg(figure)
     make_narrow(figure)
@@ -171,11 +159,7 @@ def crowding(figure: Figure) -> int:
 
 
 def themed(svg: str) -> str:
-    """Replace the colours of an SVG by variables, and say what they are on a dark page.
-
-    Args:
-        svg: an element that writes its colours as ``fill: #rrggbb`` and ``stroke: #rrggbb``.
-    """
+    """Replace the colours of an SVG by variables, and say what they are on a dark page."""
     svg = svg.replace("'DejaVu Sans'", FONTS.replace('"', "'"))
     others = {"#000000", *(colour for _, colour in _COLOUR.findall(svg))} - VARIABLES.keys()
     rules = "".join(f"--c{colour[1:]}:{on_dark(colour)};" for colour in sorted(others))

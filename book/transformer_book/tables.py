@@ -6,15 +6,7 @@ from html import escape
 
 
 class Table:
-    """A small table that a notebook shows as HTML, and a terminal as aligned text.
-
-    Args:
-        header: the names of the columns.
-        rows: the cells, already formatted; each row as long as the header.
-
-    Raises:
-        ValueError: if a row is longer or shorter than the header.
-    """
+    """A small table that a notebook shows as HTML, and a terminal as aligned text."""
 
     def __init__(self, header: Sequence[str], rows: Sequence[Sequence[object]]):
         self.header = [str(cell) for cell in header]
@@ -44,15 +36,7 @@ class Table:
 
 
 def significant(number: int | float, digits: int = 2) -> str:
-    """Write a number with a few significant digits: 1763.2 becomes "1,800".
-
-    Args:
-        number: any finite number.
-        digits: how many to keep, at least 1.
-
-    Returns:
-        The number without an exponent, with commas between thousands.
-    """
+    """Write a number with a few significant digits: 1763.2 becomes "1,800"."""
     if number == 0:
         return "0"
     places = digits - 1 - math.floor(math.log10(abs(number)))
@@ -60,11 +44,7 @@ def significant(number: int | float, digits: int = 2) -> str:
 
 
 def comparison(rows: Sequence[tuple[str, str, str]]) -> Table:
-    """Make the table that ends a chapter: the paper, the measurement, the difference.
-
-    Args:
-        rows: (statement of the paper, measurement, where they differ).
-    """
+    """Make the table that ends a chapter: the paper, the measurement, the difference."""
     return Table(["What the paper says", "What we measured", "Where they differ"], rows)
 
 

@@ -43,15 +43,6 @@ def test_an_arrow_ends_where_it_says():
     assert tip == "80,60"
 
 
-def test_arcs_are_as_wide_as_the_weights():
-    drawing = Drawing(400, 100)
-    tokens = drawing.tokens(["a", "b", "c"], 10, 60, 100, lit={2: "query"})
-    drawing.arcs(tokens[2], tokens, [0.75, 0.01, 0.24], "key", thickest=8)
-    arcs = {p.get("stroke-width"): p.get("style") for p in tree_of(drawing).iter(f"{SVG}path")}
-    assert arcs.keys() == {"6.0", "1.2"}
-    assert "--key" in arcs["6.0"] and "--hidden" in arcs["1.2"]
-
-
 def test_text_is_escaped_with_lowered_indices_and_true_minus_signs():
     drawing = Drawing(100, 100)
     drawing.text((0, 0), "d_k < -1, output_weight")

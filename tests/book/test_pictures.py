@@ -1,17 +1,18 @@
 """The pictures that chapters open with: whole, legible on a phone, and true to what they say."""
 
 import inspect
+import json
 import pkgutil
 import re
-from importlib import import_module
+from importlib import import_module, resources
 
 import pytest
 from drawn import require_equal_variants, words
 
 from transformer import Translator
-from transformer_book import pictures
+from transformer_book import picture, pictures
+from transformer_book.palette import ROLES, VARIABLES
 from transformer_book.pictures import attention
-from transformer_book.pictures.why_attend import three_paths
 
 FOLDER = pkgutil.walk_packages(pictures.__path__, f"{pictures.__name__}.")
 MODULES = [import_module(each.name) for each in FOLDER]
@@ -30,11 +31,24 @@ def test_both_variants_show_the_same_words_within_their_frames(make):
     require_equal_variants(make())
 
 
-def test_the_paths_are_as_long_as_the_words_are_apart():
-    picture = three_paths().drawn[0]
-    assert {"6 steps", "6 layers", "1 step"} <= set(words(picture))
-    bold = re.findall(r'stroke-width="(?:2.5|3)"', picture.svg())
-    assert len(bold) == 6 + 6 + 1
+STORED = json.loads(resources.files(pictures).joinpath("svg/descriptions.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_stored_picture_shows_the_same_words_twice_in_the_colours_of_the_page(name):
+    shown = picture(name)
+    wide, narrow = (
+        re.findall(r"<text[^>]*>([^<].*?)</text>", svg) for svg in (shown.wide, shown.narrow)
+    )
+    assert sorted(wide) == sorted(narrow) and repr(shown) == STORED[name]
+    fallback = {name: colour for colour, name in VARIABLES.items()} | ROLES
+    painted = set(re.findall(r"var\(--([a-z]+), (#\w+)\)", shown.wide + shown.narrow))
+    assert painted and painted <= fallback.items()
+
+
+def test_an_unknown_picture_is_refused():
+    with pytest.raises(ValueError, match="zoom.*got 'zom'"):
+        picture("zom")
 
 
 def test_the_numbers_of_the_lookup_are_the_models():

@@ -16,7 +16,7 @@ from transformer.model.attention import MultiHeadAttention
 from transformer.model.masks import causal_mask, padding_mask
 from transformer.model.transformer import Transformer
 from transformer.saving.locate import locate
-from transformer_book.drawing import Area, Drawing, Number, Picture
+from transformer_book.drawing import Drawing, Number, Picture
 
 #: A batch of two pairs, the second of which is one token shorter.
 SOURCES = "The animal was too tired", "The animal was tired"
@@ -24,112 +24,18 @@ TARGETS = "Das Tier war zu müde", "Das Tier war müde"
 #: The layer and head whose scores are shown, from 0.
 LAYER, HEAD = 1, 1
 
-_SOURCE = ("The", "animal", "didn't", "cross", "the", "street")
-_TARGET = ("<bos>", "Das", "Tier", "ging", "nicht", "über", "die", "Straße", "<eos>")
-
-
-def the_answer_in_the_input() -> Picture:
-    """Draw an encoder and a decoder in training, with the input that holds the label."""
-    row = 3  # reads "ging"; its label is "nicht", the input of the row below
-
-    def draw(picture: Drawing) -> None:
-        top, step = (182, 30) if picture.narrow else (44, 30)
-        last = 372 if picture.narrow else 688
-        reads, labels = _TARGET[:-1], _TARGET[1:]
-        left = 0 if picture.narrow else 296
-        inputs = [
-            picture.box(left, top + step * i, 76, 24, word, _shade(i, row),
-                        "ground" if i <= row + 1 else "ink", bold=i == row + 1)
-            for i, word in enumerate(reads)
-        ]  # fmt: skip
-        outputs = [
-            picture.box(last - 76, top + step * i, 76, 24, word,
-                        "query" if i == row else "pale",
-                        "ground" if i == row else "ink", bold=i == row)
-            for i, word in enumerate(labels)
-        ]  # fmt: skip
-        high = step * len(reads) - 6
-        decoder = picture.box(left + 96, top, last - left - 192, high, "", "ground", edge="rule")
-        picture.text((decoder.top[0], top + high - 16), "Decoder", bold=True)
-        picture.text((left + 38, top - 16), "reads", "soft")
-        picture.text((last, top - 16), "must predict", "soft", anchor="end")
-        _looks(picture, inputs, outputs[row], decoder, row)
-        _encoder(picture, decoder)
-
-    return Picture(
-        "An encoder reads “The animal didn't cross the street”. A decoder reads the German "
-        "translation, shifted by one, and must predict it. The fourth position reads “ging” and "
-        "must predict “nicht”. It may look at the first four inputs. The fifth input is “nicht”, "
-        "the answer: the line from it is cut off, and so are those from later inputs.",
-        draw,
-        (688, 290),
-        narrow=(372, 420),
-    )
-
-
-def _shade(place: int, row: int) -> str:
-    if place == row + 1:
-        return "vermilion"
-    return "key" if place <= row else "hidden"
-
-
-def _looks(picture: Drawing, inputs: Sequence[Area], output: Area, decoder: Area, row: int) -> None:
-    """Draw lines from each input to one output; those from later inputs end half-way."""
-    x0, x1 = decoder.x, decoder.x + decoder.width
-    for i, box in enumerate(inputs):
-        y0, y1 = box.right[1], output.left[1]
-        picture.arrow(box.right, (x0, y0), tip=False, colour="rule", width=1.2)
-        if i <= row:
-            picture.arrow((x0, y0), (x1 - 2, y1), tip=False, colour="key", width=2)
-            continue
-        colour = "vermilion" if i == row + 1 else "rule"
-        end = x0 + (x1 - x0) * 0.3, y0 + (y1 - y0) * 0.3
-        picture.arrow((x0, y0), end, tip=False, colour=colour, width=2 if i == row + 1 else 1.2)
-        picture.text((end[0] + 7, end[1]), "✕", colour, bold=True)
-    picture.arrow((x1, output.left[1]), output.left, colour="query", width=2)
-
-
-def _encoder(picture: Drawing, decoder: Area) -> None:
-    """Draw the encoder, above the decoder on a phone and else to its left."""
-    if picture.narrow:
-        for i, word in enumerate(_SOURCE):
-            picture.box(126 * (i % 3), 30 * (i // 3), 120, 24, word)
-        encoder = picture.box(0, 66, 372, 34, "", "ground", edge="rule")
-        picture.text((186, 83), "Encoder", bold=True)
-        picture.arrow((186, 58), (186, 66), tip=False)
-        picture.arrow(encoder.bottom, decoder.top, colour="value", width=2.5)
-        picture.text((178, 128), "the whole source", "soft", anchor="end")
-        return
-    boxes = [picture.box(0, 44 + 30 * i, 76, 24, word) for i, word in enumerate(_SOURCE)]
-    encoder = picture.box(96, 44, 96, 174, "Encoder", "ground", edge="rule", bold=True)
-    for box in boxes:
-        picture.arrow(box.right, (96, box.right[1]), tip=False, width=1.2)
-    corner = (encoder.top[0], 12)
-    picture.arrow(encoder.top, corner, (decoder.top[0], 12), decoder.top, colour="value", width=2.5)
-    picture.text((encoder.top[0] + 90, 0 + 24), "the whole source", "soft", anchor="middle")
-
 
 @dataclass(frozen=True)
 class MaskedAttention:
-    """One attention of the shipped model over the shorter pair of the batch.
-
-    Args:
-        name: of the attention.
-        rule: a phrase that says what its mask hides.
-        queries: tokens that attend.
-        keys: tokens that are attended to.
-        scores: of one head, before masking.
-        mask: True = may attend.
-        row: index of the query whose numbers are shown.
-    """
+    """One attention of the shipped model over the shorter pair of the batch."""
 
     name: str
-    rule: str
+    rule: str  # what its mask hides
     queries: tuple[str, ...]
     keys: tuple[str, ...]
-    scores: Float[Tensor, "T S"]
+    scores: Float[Tensor, "T S"]  # of one head, before masking
     mask: Bool[Tensor, "T S"]
-    row: int
+    row: int  # whose numbers are shown
 
 
 @cache
@@ -242,13 +148,7 @@ def _block(picture: Drawing, shown: MaskedAttention, top: Number) -> None:
 
 
 class Influences(Picture):
-    """How strongly each output depends on each input; a stepped line bounds the future.
-
-    Args:
-        maps: influence of each input (column) on each output (row), by the name of the mask.
-        inputs: names of the columns.
-        labels: names of the rows.
-    """
+    """How strongly each output (row) depends on each input; a stepped line bounds the future."""
 
     def __init__(
         self, maps: Mapping[str, Float[Tensor, "T T"]], inputs: Sequence[str], labels: Sequence[str]

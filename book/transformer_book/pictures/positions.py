@@ -18,10 +18,7 @@ _SHOWN = 4  # numbers of each vector
 
 
 def token_and_position() -> Picture:
-    """Draw "animal" in two sentences: one vector, two positions, two sums.
-
-    The numbers are the first four of 256 in the shipped model.
-    """
+    """Draw "animal" in two sentences: one vector, two positions, two sums."""
     translator = Translator.from_pretrained("tatoeba-en-de")
     model: Any = translator.model.eval()  # a Transformer
     _, animal, *_ = translator.tokenizer.encode("The animal crossed the street")

@@ -96,11 +96,7 @@ class Widget(ABC):
 
 
 def read_asset(name: str) -> str:
-    """Read a style sheet or a script beside this module.
-
-    Args:
-        name: of the file, e.g. "explorer.js".
-    """
+    """Read a style sheet or a script beside this module."""
     return files("transformer_book.widgets").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -1,7 +1,4 @@
-"""A query among the directions of a compass, to turn while the weights change.
-
-Paper: section 3.2.1, Eq. (1)
-"""
+"""A query among the directions of a compass, to turn while the weights change."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,18 +19,6 @@ class CompassExplorer(Explorer):
     """A query to drag over a compass, with its scores, its weights and the weighted mean of values.
 
     The keys have length 1 and are spread evenly, clockwise from the top.
-
-    Args:
-        values: the value of each key, by the name of the key; 2 to 8 keys.
-        columns: the unit of each component of a value, and the number of decimals of its mean.
-        direction: initial direction of the query in degrees; 0 is up, 90 is right.
-        length: initial length of the query.
-
-    Raises:
-        ValueError: if a value does not have one component per column, or if another argument is
-            out of range.
-
-    Paper: section 3.2.1, Eq. (1)
     """
 
     kind = "compass-explorer"
@@ -42,8 +27,8 @@ class CompassExplorer(Explorer):
     def __init__(
         self,
         values: Mapping[str, Sequence[int | float]],
-        columns: Sequence[tuple[str, int]],
-        direction: int = 45,
+        columns: Sequence[tuple[str, int]],  # unit and decimals of each component
+        direction: int = 45,  # degrees, clockwise from the top
         length: int | float = 4.0,
     ):
         if not 2 <= len(values) <= 8:

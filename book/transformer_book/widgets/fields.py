@@ -1,7 +1,4 @@
-"""Which inputs reach an output after some layers of each kind in Table 1.
-
-Paper: section 4, Table 1
-"""
+"""Which inputs reach an output after some layers of each kind in Table 1."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,13 +21,7 @@ KINDS = (
 
 
 def reads(kind: str, level: int, length: int) -> Bool[np.ndarray, "n n"]:
-    """Return which positions (columns) each position (row) reads in a layer.
-
-    Args:
-        kind: one of :data:`KINDS`.
-        level: index of the layer, from 0; dilated convolutions read at gaps of 1, 2, 4, ...
-        length: number of positions n.
-    """
+    """Return which positions (columns) each position (row) reads in a layer."""
     step = np.arange(length)[:, None] - np.arange(length)  # how far back
     if kind.startswith("self-attention"):
         return np.ones_like(step, dtype=bool)
@@ -43,14 +34,7 @@ def reads(kind: str, level: int, length: int) -> Bool[np.ndarray, "n n"]:
 
 
 def receptive_fields(kind: str, depth: int, position: int, length: int) -> Bool[np.ndarray, "d n"]:
-    """Return the units that influence an output: ``depth + 1`` rows, the inputs first.
-
-    Args:
-        kind: one of :data:`KINDS`.
-        depth: number of layers, at least 1.
-        position: of the output.
-        length: number of positions n.
-    """
+    """Return the units that influence an output: ``depth + 1`` rows, the inputs first."""
     field = np.zeros((depth + 1, length), dtype=bool)
     field[depth, position] = True
     for level in reversed(range(depth)):
@@ -59,19 +43,7 @@ def receptive_fields(kind: str, depth: int, position: int, length: int) -> Bool[
 
 
 class FieldExplorer(Explorer):
-    """Layers of a kind, a number of layers and an output to choose, and the inputs that reach it.
-
-    Args:
-        words: the tokens, at most 16.
-        position: of the output that is shown first.
-        source: of the input whose arrival at the output is reported.
-        depth: largest number of layers.
-
-    Raises:
-        ValueError: if there are more than 16 words, or a position is out of range.
-
-    Paper: section 4, Table 1 (maximum path length)
-    """
+    """Layers and an output to choose, and the inputs that reach it; ``source`` is reported."""
 
     kind = "field-explorer"
     size = (6.4, 3.4)

@@ -1,7 +1,4 @@
-"""One hidden unit of a feed-forward layer that folds a plane.
-
-Paper: section 3.3
-"""
+"""One hidden unit of a feed-forward layer that folds a plane."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,19 +16,6 @@ class FoldExplorer(Explorer):
 
     The unit is active on one side of a line. There it moves each point at right angles to the
     line: a ``strength`` of 1 moves it onto the line, 2 to its mirror image.
-
-    Args:
-        points: (n, 2), coordinates from -0.5 to 1.5.
-        kinds: 0 or 1 per point.
-        labels: what each point is.
-        angle: direction in which the unit's value grows, in degrees; a multiple of 15.
-        shift: signed distance of the line from the origin in that direction, from -1.5 to 1.5.
-        strength: distance moved, in distances from the line; from 0 to 2.
-
-    Raises:
-        ValueError: if the numbers of points, kinds and labels differ.
-
-    Paper: section 3.3, Eq. (2)
     """
 
     kind = "fold-explorer"
@@ -42,8 +26,8 @@ class FoldExplorer(Explorer):
         points: Float[np.ndarray, "n 2"],
         kinds: Sequence[int],
         labels: Sequence[str],
-        angle: int = 0,
-        shift: int | float = 0.5,
+        angle: int = 0,  # in which the unit's value grows, in degrees
+        shift: int | float = 0.5,  # of the line, from the origin
         strength: int | float = 2.0,
     ):
         if not len(points) == len(kinds) == len(labels):

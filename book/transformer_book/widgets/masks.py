@@ -1,7 +1,4 @@
-"""Masks to build, and patterns of sparse attention: which query may attend to which key.
-
-Paper: section 3.2.3, section 4 (restricted self-attention)
-"""
+"""Masks to build, and patterns of sparse attention: which query may attend to which key."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,20 +15,7 @@ from transformer_book.widgets.base import Explorer
 
 
 class MaskBuilder(Explorer):
-    """A grid of queries and keys, with switches for the future, the padding and a window.
-
-    Args:
-        tokens: a sentence of 4 to 10 tokens; padding replaces the last ones.
-        causal: whether the future is hidden at first.
-        padding: number of padding positions at first.
-        window: number of positions that a query sees at first, itself included; None for all.
-        query: query that is marked at first, from 0.
-
-    Raises:
-        ValueError: if one of them is out of its range.
-
-    Paper: section 3.2.3
-    """
+    """A grid of queries and keys, with switches for the future, the padding and a window."""
 
     kind = "mask-builder"
     parts = ("grid.js", "grid.css")
@@ -42,7 +26,7 @@ class MaskBuilder(Explorer):
         tokens: Sequence[str],
         causal: bool = True,
         padding: int = 0,
-        window: int | None = None,
+        window: int | None = None,  # positions that a query sees back to, itself included
         query: int = 0,
     ):
         self.tokens = list(tokens)
@@ -60,16 +44,7 @@ class MaskBuilder(Explorer):
         self.alt = self._describe()
 
     def mask(self, causal: bool, padding: int, window: int) -> Bool[Tensor, "T T"]:
-        """Compute the mask (T, T) for one setting of the controls; True = may attend.
-
-        Args:
-            causal: whether the future is hidden.
-            padding: number of padding positions at the end.
-            window: number of positions that a query sees back to, itself included, and forward if
-                the future is open.
-
-        Paper: section 3.2.3
-        """
+        """Compute the mask (T, T) for one setting of the controls; True = may attend."""
         length = len(self.tokens)
         ids = torch.ones(1, length, dtype=torch.long)
         ids[0, length - padding :] = 0
@@ -120,19 +95,7 @@ PATTERNS = ("window", "window and stride", "window and global token", "blocks", 
 
 
 class ReachExplorer(Explorer):
-    """A grid of queries and keys with the number of layers that information needs.
-
-    Args:
-        tokens: a sentence of 4 to 16 tokens.
-        width: odd number of positions in the neighbourhood at first, the position included.
-        layers: at first, from 1 to 4.
-        query: that is marked at first, from 0.
-
-    Raises:
-        ValueError: if one of them is out of its range.
-
-    Paper: section 4 (restricted self-attention)
-    """
+    """A grid of queries and keys with the number of layers that information needs."""
 
     kind = "reach-explorer"
     parts = ("grid.js", "grid.css")
@@ -161,13 +124,7 @@ class ReachExplorer(Explorer):
         )
 
     def mask(self, pattern: str, width: int, causal: bool = False) -> Bool[Tensor, "T T"]:
-        """Make the mask of a pattern; True = may attend.
-
-        Args:
-            pattern: one of :data:`PATTERNS`.
-            width: odd; of the neighbourhood, of a block, and the stride.
-            causal: whether later positions are hidden.
-        """
+        """Make the mask of one of :data:`PATTERNS`, (T, T); ``width`` is the stride too."""
         place = torch.arange(len(self.tokens))
         distance = place[:, None] - place
         near = distance.abs() <= width // 2

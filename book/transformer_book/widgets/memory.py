@@ -10,19 +10,7 @@ from transformer_book.widgets.base import Explorer
 
 
 class MemoryExplorer(Explorer):
-    """Memory of the encoder layers in a training step, for a length and ways to save memory.
-
-    Args:
-        layers: number of encoder layers.
-        d_model: numbers per vector.
-        d_ff: hidden units of the feed-forward network.
-        num_heads: attention heads per layer.
-        parameters: of all layers together.
-        power: power of two of the length that is shown first, from 5 to 15.
-
-    Raises:
-        ValueError: if the power is out of its range.
-    """
+    """Memory of the encoder layers in a training step, for a length and ways to save memory."""
 
     kind = "memory-explorer"
     size = (6.4, 2.8)
@@ -33,8 +21,8 @@ class MemoryExplorer(Explorer):
         d_model: int,
         d_ff: int,
         num_heads: int,
-        parameters: int,
-        power: int = 11,
+        parameters: int,  # of all layers
+        power: int = 11,  # of two: the length that is shown first
     ):
         if not 5 <= power <= 15:
             raise ValueError(f"power must be in 5..15, got {power}")
@@ -53,22 +41,12 @@ class MemoryExplorer(Explorer):
         self,
         length: int,
         sequences: int = 1,
-        parts: int = 1,
-        fused: bool = False,
-        checkpointing: bool = False,
-        half: bool = False,
+        parts: int = 1,  # whose gradients are accumulated
+        fused: bool = False,  # attention weights are never stored
+        checkpointing: bool = False,  # only inputs are stored, and one layer
+        half: bool = False,  # 16 bits per activation
     ) -> dict[str, int]:
-        """Return the bytes of each piece.
-
-        Args:
-            length: tokens per sequence.
-            sequences: in a step; a multiple of ``parts``.
-            parts: number of passes whose gradients are accumulated.
-            fused: whether the attention weights are never stored.
-            checkpointing: whether only the input of each layer is stored, and one layer in full.
-            half: whether all activations have 16 bits, the most that half precision can save;
-                parameters keep 32.
-        """
+        """Return the bytes of each piece."""
         size = (2 if half else 4) * sequences // parts
         # Per token: inputs of the products, of the norms and of the ReLU, and dropout masks.
         vectors = (10 * self.d_model + self.d_ff) * length * size

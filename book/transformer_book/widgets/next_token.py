@@ -1,7 +1,4 @@
-"""The next token of a translation: logits, a temperature, probabilities.
-
-Paper: section 3.4
-"""
+"""The next token of a translation: logits, a temperature, probabilities."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,20 +16,7 @@ TEMPERATURES = tuple(2 ** (i / 4) for i in range(-8, 9))
 
 
 class NextTokenExplorer(Explorer):
-    """Probabilities of the likeliest next tokens, with sliders for the step and the temperature.
-
-    Args:
-        logits: (T, V), of the decoder at each step.
-        pieces: the V tokens as texts.
-        written: per step, what the decoder has written before it.
-        step: step that is shown first.
-        shown: number of tokens to show; all others share one bar.
-
-    Raises:
-        ValueError: if there is not one text per step.
-
-    Paper: section 3.4
-    """
+    """Probabilities of the likeliest next tokens, with sliders for the step and the temperature."""
 
     kind = "next-token-explorer"
     size = (6.4, 2.9)
@@ -41,7 +25,7 @@ class NextTokenExplorer(Explorer):
         self,
         logits: Float[Tensor, "T V"],
         pieces: Sequence[str],
-        written: Sequence[str],
+        written: Sequence[str],  # before each step
         step: int = 0,
         shown: int = 7,
     ):

@@ -1,7 +1,4 @@
-"""What BLEU counts in one sentence: the n-grams of a translation that its reference has.
-
-Paper: section 6.1, Table 2
-"""
+"""What BLEU counts in one sentence: the n-grams of a translation that its reference has."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,17 +12,7 @@ from transformer_book.widgets.base import Explorer
 
 
 class OverlapExplorer(Explorer):
-    """Translations of one sentence to choose from, cut off where the reader likes.
-
-    Args:
-        reference: its tokens, at least four.
-        translations: tokens of each translation, by a name.
-
-    Raises:
-        ValueError: if there is no translation, or a text has fewer than four tokens.
-
-    Paper: section 6.1, Table 2
-    """
+    """Translations of one sentence to choose from, cut off where the reader likes."""
 
     kind = "overlap-explorer"
     size = (6.4, 2.6)
@@ -46,12 +33,7 @@ class OverlapExplorer(Explorer):
         )
 
     def score(self, name: str, kept: int | None = None) -> float:
-        """Return the BLEU of one sentence, without smoothing.
-
-        Args:
-            name: of the translation.
-            kept: number of tokens from its beginning, at least four; None keeps all.
-        """
+        """Return the BLEU of one sentence, without smoothing."""
         tokens = self.translations[name][:kept]
         c, r, *rest = ngram_counts(tokens, self.reference)
         shares = np.divide(rest[:ORDER], rest[ORDER:])

@@ -1,7 +1,4 @@
-"""Training beside generating: one pass of the decoder for all positions, or one for each token.
-
-Paper: section 3.1 (auto-regressive generation)
-"""
+"""Training beside generating: one pass of the decoder for all positions, or one for each token."""
 
 from typing import Any
 
@@ -17,23 +14,7 @@ from transformer_book.widgets.base import Explorer
 
 
 class DecoderPasses(Explorer):
-    """A stepper through the decoder's passes over one sentence, in training and in generating.
-
-    Training reads the given translation, shifted right, and predicts all of it in one pass.
-    Generating reads its own predictions and needs a pass for each.
-
-    Args:
-        translator: a trained model and its tokenizer.
-        source: the sentence to translate.
-        reference: its translation in the training data.
-        passes: number of passes that are shown first.
-        position: position that is marked at first, from 0.
-
-    Raises:
-        ValueError: if a translation has more than 12 tokens, or ``position`` is out of its range.
-
-    Paper: section 3.1
-    """
+    """A stepper through the decoder's passes over one sentence, in training and in generating."""
 
     kind = "decoder-passes"
     parts = ("stepper.js", "stepper.css")

@@ -1,7 +1,4 @@
-"""Sinusoidal positions: each pair of columns is a clock hand.
-
-Paper: section 3.5
-"""
+"""Sinusoidal positions: each pair of columns is a clock hand."""
 
 from typing import Any
 
@@ -17,21 +14,7 @@ FACES = 8
 
 
 class PositionExplorer(Explorer):
-    """Two positions as clock hands, and the dot product of their rows for every offset.
-
-    Args:
-        position: position at the start.
-        offset: offset of the second position at the start.
-        width: d_model at the start, one of ``widths``.
-        widths: values of d_model to choose from, even numbers from 16.
-        reach: largest offset in either direction, and smallest position.
-        last: last position.
-
-    Raises:
-        ValueError: if one of them is out of its range.
-
-    Paper: section 3.5
-    """
+    """Two positions as clock hands, and the dot product of their rows for every offset."""
 
     kind = "position-explorer"
     size = (6.4, 3.8)

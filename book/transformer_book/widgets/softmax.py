@@ -1,7 +1,4 @@
-"""The softmax to explore: how large scores make hard choices, and the effect of the division.
-
-Paper: section 3.2.1, footnote 4
-"""
+"""The softmax to explore: how large scores make hard choices, and the effect of the division."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,21 +18,6 @@ class SoftmaxExplorer(Explorer):
 
     Shorter vectors are the beginnings of the given ones, so that the same query meets the same keys
     with more and more components. The slope is the Frobenius norm of the Jacobian of the softmax.
-
-    Args:
-        queries: (Q, d_k), components of variance 1; one is chosen by a slider.
-        keys: (S, d_k), S from 2 to 12.
-        labels: names of the keys; "key 1", "key 2", ... if None.
-        query: query that is shown first, from 0; None for the one whose slope without division is
-            nearest to the median.
-        d_k: length that is shown first, a power of two.
-        divide: whether the scores are divided at first.
-
-    Raises:
-        ValueError: if the vectors are not of one length, if that is not a power of two from 2 on,
-            or if anything else is out of its range.
-
-    Paper: section 3.2.1, footnote 4
     """
 
     kind = "softmax-explorer"
@@ -47,7 +29,7 @@ class SoftmaxExplorer(Explorer):
         queries: Float[Tensor, "Q d_k"],
         keys: Float[Tensor, "S d_k_too"],
         labels: Sequence[str] | None = None,
-        query: int | None = None,
+        query: int | None = None,  # that is shown first; None for one with a usual slope
         d_k: int = 64,
         divide: bool = False,
     ):
@@ -82,28 +64,13 @@ class SoftmaxExplorer(Explorer):
         self.alt = self._describe()
 
     def weights(self, query: int, d_k: int, divide: bool, temperature: float = 1.0) -> Tensor:
-        """Compute the weights (S,) for one setting of the controls.
-
-        Args:
-            query: from 0.
-            d_k: length of the vectors.
-            divide: whether to divide the scores by its root.
-            temperature: further divisor of the scores.
-
-        Paper: section 3.2.1, Eq. (1)
-        """
+        """Compute the weights (S,) for one setting of the controls."""
         scores = self.scores[query, self.sizes.index(d_k)] / temperature
         return (scores / d_k**0.5 if divide else scores).softmax(dim=-1)
 
     @staticmethod
     def slope(weights: Float[Tensor, "*batch S"]) -> Float[Tensor, "*batch"]:
-        """Compute the Frobenius norm of the Jacobian of a softmax, at most 0.5.
-
-        Args:
-            weights: each row sums to 1.
-
-        Paper: section 3.2.1 (extremely small gradients)
-        """
+        """Compute the Frobenius norm of the Jacobian of a softmax, at most 0.5."""
         jacobian = torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
         return jacobian.norm(dim=(-2, -1))
 

@@ -1,7 +1,4 @@
-"""From text to batches: byte-pair encoding, one merge at a time, and sentences to pack.
-
-Paper: section 5.1
-"""
+"""From text to batches: byte-pair encoding, one merge at a time, and sentences to pack."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,23 +14,7 @@ Pair = tuple[bytes, bytes]
 
 
 class MergeStepper(Explorer):
-    """Step through merges: the most frequent pairs, and sentences in larger and larger pieces.
-
-    Args:
-        words: how often each word of the training text occurs.
-        merges: the learned merges, in their order.
-        texts: sentences to show, each as its words; a space belongs to the word after it.
-        counted: number of merges that are shown one by one, each with the counts of the most
-            frequent pairs.
-        leaps: numbers of merges that are shown after those, in ascending order.
-        shown: number of merges that is shown first, one of the stops.
-
-    Raises:
-        ValueError: if one of the first merges is not the most frequent pair of its step,
-            or ``shown`` is not shown.
-
-    Paper: section 5.1
-    """
+    """Step through merges: the most frequent pairs, and sentences in larger and larger pieces."""
 
     kind = "merge-stepper"
     parts = ("stepper.js", "stepper.css")
@@ -44,8 +25,8 @@ class MergeStepper(Explorer):
         words: Mapping[str, int],
         merges: Sequence[Pair],
         texts: Sequence[Sequence[str]],
-        counted: int = 40,
-        leaps: Sequence[int] = (),
+        counted: int = 40,  # merges shown one by one
+        leaps: Sequence[int] = (),  # numbers of merges shown after those
         shown: int = 0,
     ):
         self.merges = list(merges)
@@ -123,19 +104,7 @@ class MergeStepper(Explorer):
 
 
 class BatchPacker(Explorer):
-    """Pack sentences, shown as bars, into batches under a budget of positions.
-
-    Args:
-        lengths: tokens of each sentence, in a random order.
-        budget: positions of a batch at first, rows x longest row.
-        budgets: its smallest and largest value, and the step.
-        order: the order at first, an index of :data:`ORDERS`.
-
-    Raises:
-        ValueError: if the smallest budget is below the longest sentence.
-
-    Paper: section 5.1
-    """
+    """Pack sentences, shown as bars, into batches under a budget of positions."""
 
     #: Orders of the sentences: the size of the windows that are sorted by length.
     ORDERS = {"random": 1, "sorted in windows of 50": 50, "sorted by length": 10**9}
@@ -146,7 +115,7 @@ class BatchPacker(Explorer):
         self,
         lengths: Sequence[int] | Int[np.ndarray, " n"],
         budget: int = 256,
-        budgets: tuple[int, int, int] = (64, 512, 32),
+        budgets: tuple[int, int, int] = (64, 512, 32),  # smallest, largest, step
         order: int = 0,
     ):
         if budgets[0] < max(lengths):
@@ -163,12 +132,7 @@ class BatchPacker(Explorer):
         )
 
     def plan(self, width: int, budget: int) -> list[list[int]]:
-        """Return the lengths of each batch's sentences.
-
-        Args:
-            width: number of sentences of a window; each window is sorted by length.
-            budget: largest number of positions of a batch.
-        """
+        """Return the lengths in each batch; windows of ``width`` sentences are sorted."""
         windows = [self.lengths[i : i + width] for i in range(0, len(self.lengths), width)]
         batches: list[list[int]] = []
         for length in (length for window in windows for length in sorted(window)):

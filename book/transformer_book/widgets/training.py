@@ -1,7 +1,4 @@
-"""Explorers of training: the target of label smoothing and the schedule of the learning rate.
-
-Paper: sections 5.3 and 5.4
-"""
+"""Explorers of training: the target of label smoothing and the schedule of the learning rate."""
 
 import math
 from collections.abc import Sequence
@@ -17,24 +14,7 @@ from transformer_book.widgets.base import Explorer
 
 
 class TargetExplorer(Explorer):
-    """Predicted probabilities beside the smoothed target, with sliders for position and epsilon.
-
-    A curve shows the loss against the lead of the right token's logit over all others, if these
-    are equal.
-
-    Args:
-        logits: (T, V), of the decoder at each position.
-        labels: (T,), the right token at each position.
-        pieces: the V tokens as texts.
-        step: initial position.
-        epsilon: initial smoothing, from 0 to 0.4.
-        shown: number of tokens to show, the right one among them; all others share a row.
-
-    Raises:
-        ValueError: if there is not one label per position.
-
-    Paper: section 5.4
-    """
+    """Predicted probabilities beside the smoothed target, with sliders for position and epsilon."""
 
     kind = "target-explorer"
     parts = ("facts.css",)
@@ -122,13 +102,7 @@ FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
 class ScheduleExplorer(Explorer):
-    """The learning rate of Eq. (3) over the steps, with sliders for its three numbers.
-
-    The curve of the paper's base model stays visible. A checkbox counts batches instead of steps,
-    ten per step.
-
-    Paper: section 5.3, Eq. (3)
-    """
+    """The learning rate of Eq. (3) over the steps, with sliders for its three numbers."""
 
     kind = "schedule-explorer"
     parts = ("facts.css",)

@@ -1,8 +1,6 @@
-"""One sentence on its way through a whole model: the tensor at every step, recorded by hooks.
+"""One sentence on its way through a whole model: the tensor at every step, recorded by hooks."""
 
-Paper: section 3, Figure 1
-"""
-
+import json
 import string
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,7 +17,7 @@ from torch import Tensor, nn
 from transformer.model.attention import record_attention
 from transformer.model.transformer import Transformer
 from transformer_book.palette import COLOURS, GROUND, INK, ROLES, SOFT
-from transformer_book.widgets.base import Explorer
+from transformer_book.widgets.base import Explorer, read_asset
 
 # A value is one of 63 characters: the middle one is 0, the last the largest number of the tensor.
 LEVELS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-"
@@ -29,22 +27,13 @@ SOURCE, TARGET = "source", "target"
 
 @dataclass(frozen=True)
 class Step:
-    """A tensor of the forward pass.
+    """A tensor of the forward pass."""
 
-    Args:
-        part: "Source", "Encoder layer 1" and so on; steps of one part are neighbours.
-        name: what has been computed.
-        says: one or two sentences about it.
-        side: "source" or "target", whose tokens are the rows.
-        values: (rows, columns); attention weights (heads, rows, columns).
-        colour: a name in the palette.
-    """
-
-    part: str
+    part: str  # "Encoder layer 1" and so on; steps of one part are neighbours
     name: str
     says: str
-    side: str
-    values: Tensor
+    side: str  # whose tokens are the rows
+    values: Tensor  # (rows, columns), or weights (heads, rows, columns)
     colour: str = "blue"
 
 
@@ -69,20 +58,7 @@ def _recorded(modules: dict[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
 def record_walk(
     model: Transformer, source: Int[Tensor, "_ S"], target: Int[Tensor, "_ T"]
 ) -> list[Step]:
-    """Run a model once, and return the tensors on the way in the order in which they arise.
-
-    The first layer of each stack is recorded in detail; of the other layers, only the output is.
-
-    Args:
-        model: a model with norms after the residual sums, in evaluation mode.
-        source: ids of one sentence.
-        target: the decoder's input.
-
-    Raises:
-        ValueError: if there are several sentences, or the model has its norms elsewhere.
-
-    Paper: section 3, Figure 1
-    """
+    """Run a model on one pair; return the tensors on the way, in detail for the first layers."""
     if len(source) != 1 or len(target) != 1:
         raise ValueError(f"source and target must have 1 row, got {len(source)}, {len(target)}")
     if model.config.norm != "post":
@@ -98,112 +74,40 @@ def record_walk(
     stacks |= {f"decoder.{i}": each for i, each in enumerate(model.decoder)}
     with _recorded(inside | stacks) as kept, record_attention(model) as weights:
         states = model.decoder_states(target, model.encode(source), source)
-    embedded = model.embedding(source)[0]
     logits = model.logits(states)[0]
-    shown = _encoder_steps(source, embedded, kept, weights, len(model.encoder))
-    return shown + _decoder_steps(target, kept, weights, len(model.decoder), logits)
+    kept |= {f"{name}.weights": each[0] for name, each in weights.items()}
+    kept |= {
+        "source.ids": source.T,
+        "target.ids": target.T,
+        "embedding": model.embedding(source)[0],
+        "logits": logits,
+        "probabilities": logits.softmax(dim=-1),
+    }
+    texts = json.loads(read_asset("tensor-walk.json"))
 
+    def steps(part: str, side: str) -> list[Step]:
+        return [Step(side=side, values=kept[each.pop("tensor")], **each) for each in texts[part]]
 
-def _encoder_steps(
-    source: Tensor, embedded: Tensor, kept: dict[str, Tensor], weights: dict[str, Tensor], n: int
-) -> list[Step]:
-    def step(part: str, name: str, says: str, values: Tensor, colour: str = "blue") -> Step:
-        return Step(part, name, says, SOURCE, values, colour)
-
-    at, one, d = "encoder.0.self_attention", "Encoder layer 1", embedded.size(1)
-    steps = [
-        step("Source", "token ids", "The tokenizer has turned the sentence into whole numbers, one "
-             "per token. The last one marks its end.", source.T),
-        step("Source", "embedding", f"Each id selects a row of the embedding matrix: {d} numbers, "
-             f"multiplied by the square root of {d}.", embedded),
-        step("Source", "embedding + position", "The sinusoids of its position are added to each "
-             "row. From here on, a token's vector also says where the token is.",
-             kept["encoder.0.in"]),
-        *(step(one, name, f"Self-attention begins with three linear maps; the {turn}. {cut}",
-               kept[f"{at}.{name}_projection.out"], name)
-          for name, turn, cut in (
-              ("query", "first makes the queries", "Its columns are divided among the heads."),
-              ("key", "second makes the keys", "Each query will be compared with them."),
-              ("value", "third makes the values", "The output will be a weighted sum of them."))),
-        step(one, "attention weights", "In each head, every query is compared with every key, "
-             "and the softmax makes each row sum to 1. Tokens exchange information only "
-             "here.", weights[at][0]),
-        step(one, "weighted sums of the values", "Each head returns a weighted sum of its values; "
-             "the results of all heads are concatenated.",
-             kept[f"{at}.output_projection.in"], "value"),
-        step(one, "output of self-attention", "One more linear map, W^O, mixes the heads.",
-             kept[f"{at}.out"]),
-        step(one, "add", "The residual connection adds the input of the sub-layer to its output.",
-             kept["encoder.0.self_attention_residual.norm.in"]),
-        step(one, "norm", "Layer norm brings each row to mean 0 and variance 1, then scales and "
-             "shifts its columns by learned amounts.",
-             kept["encoder.0.self_attention_residual.norm.out"]),
-        step(one, "feed-forward, hidden layer", "Each row goes on its own through a linear map "
-             "to more numbers and a ReLU, which sets the negative ones to 0.",
-             kept["encoder.0.feed_forward.hidden.out"].relu(), "purple"),
-        step(one, "feed-forward, output", "A second linear map leads back to the width of the "
-             "model.",
-             kept["encoder.0.feed_forward.out"]),
-        step(one, "add and norm", "Residual connection and layer norm follow again. This is the "
-             "output of the first layer.", kept["encoder.0.out"]),
-    ]  # fmt: skip
-    for i in range(1, n):
-        says = "The same two sub-layers, with their own parameters."
-        if i == n - 1:
-            says += " The output of the last layer is the memory, which the decoder reads."
-        steps.append(step(f"Encoder layer {i + 1}", "output", says, kept[f"encoder.{i}.out"]))
-    return steps
-
-
-def _decoder_steps(
-    target: Tensor, kept: dict[str, Tensor], weights: dict[str, Tensor], n: int, logits: Tensor
-) -> list[Step]:
-    def step(part: str, name: str, says: str, values: Tensor, colour: str = "blue") -> Step:
-        return Step(part, name, says, TARGET, values, colour)
-
-    at, one = "decoder.0", "Decoder layer 1"
-    steps = [
-        step("Target so far", "token ids", "The decoder reads the translation so far, shifted "
-             "right: it begins with a start symbol, and each position predicts the next token.",
-             target.T),
-        step("Target so far", "embedding + position", "The embedding matrix and the sinusoids are "
-             "those of the source side.", kept["decoder.0.in"]),
-        step(one, "masked attention weights", "The target attends to itself. The mask hides later "
-             "positions: their weights are exactly 0.", weights[f"{at}.self_attention"][0]),
-        step(one, "add and norm", "The weighted sums, the output projection, the residual "
-             "connection and the layer norm follow as in the encoder.",
-             kept[f"{at}.self_attention_residual.out"]),
-        step(one, "cross-attention weights", "The queries come from the target, the keys and "
-             "values from the memory. Through these weights the translation reads the source.",
-             weights[f"{at}.cross_attention"][0]),
-        step(one, "output of cross-attention", "This is what each target position has read "
-             "from the source.", kept[f"{at}.cross_attention.out"], "value"),
-        step(one, "add and norm", "It is added to the target's own vector, and the sum is "
-             "normalised.", kept[f"{at}.cross_attention_residual.out"]),
-        step(one, "feed-forward, hidden layer", "The network is built as in the encoder, with its "
-             "own parameters.", kept[f"{at}.feed_forward.hidden.out"].relu(), "purple"),
-        step(one, "add and norm", "This is the output of the first decoder layer.",
-             kept[f"{at}.out"]),
-    ]  # fmt: skip
-    for i in range(1, n):
-        says = "The same three sub-layers, with their own parameters and the same memory."
-        steps.append(step(f"Decoder layer {i + 1}", "output", says, kept[f"decoder.{i}.out"]))
-    return [
-        *steps,
-        step("Output", "logits", "A position's logit of a token is the dot product of its vector "
-             "and the token's row in the embedding matrix, which is used again here.", logits),
-        step("Output", "probabilities", "The softmax turns each row of logits into probabilities "
-             "that sum to 1. A search, outside the model, chooses a token.",
-             logits.softmax(dim=-1)),
-    ]  # fmt: skip
+    shown = []
+    for stack, side, layers in (
+        ("encoder", SOURCE, model.encoder),
+        ("decoder", TARGET, model.decoder),
+    ):
+        kept[f"{stack}.0.feed_forward.relu"] = kept[f"{stack}.0.feed_forward.hidden.out"].relu()
+        shown += steps(stack, side)
+        for i in range(1, len(layers)):
+            values = kept[f"{stack}.{i}.out"]
+            part = f"{stack.capitalize()} layer {i + 1}"
+            shown.append(Step(part, "output", texts["layers"][stack], side, values))
+        if stack == "encoder" and len(layers) > 1:
+            shown[-1] = replace(shown[-1], says=f"{shown[-1].says} {texts['memory']}")
+    d_model = str(model.config.d_model)
+    shown += steps("output", TARGET)
+    return [replace(step, says=step.says.replace("{d}", d_model)) for step in shown]
 
 
 def levels(values: Float[Tensor, "rows columns"]) -> tuple[float, str]:
-    """Write numbers as characters, from A for the most negative to ``-`` for the most positive.
-
-    Returns:
-        The largest absolute number, and a character per number, row by row.
-    """
+    """Return the largest size, and the numbers as characters: A is its negative, ``-`` itself."""
     largest = values.abs().max().item() or 1.0
     half = (len(LEVELS) - 1) // 2
     places = (values / largest * half).round().long().flatten() + half
@@ -211,23 +115,7 @@ def levels(values: Float[Tensor, "rows columns"]) -> tuple[float, str]:
 
 
 class TensorWalk(Explorer):
-    """A stepper through the forward pass of one sentence pair, with one token's vector magnified.
-
-    Args:
-        steps: from :func:`record_walk`.
-        source: the source tokens.
-        target: the tokens of the decoder's input.
-        vocabulary: the name of every token id.
-        token: source token that is followed at first, from 0.
-        place: target position that is followed at first, from 0.
-        step: step that is shown first, from 0.
-        heads: number of heads, the lines of a strip.
-
-    Raises:
-        ValueError: if ``token``, ``place`` or ``step`` is out of its range.
-
-    Paper: section 3, Figure 1
-    """
+    """A stepper through the forward pass of one pair, with the vector of one token magnified."""
 
     kind = "tensor-walk"
     parts = ("stepper.js", "stepper.css")

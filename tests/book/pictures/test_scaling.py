@@ -9,7 +9,6 @@ from transformer_book.pictures.scaling import (
     HEAD,
     LAYER,
     SENTENCE,
-    saturation,
     scores_of_it,
     three_divisors,
 )
@@ -25,11 +24,3 @@ def test_the_weights_of_it_are_those_of_the_model():
     weights = recorded[f"encoder.{LAYER}.self_attention"][0, HEAD, tokens_read.index("it")]
     torch.testing.assert_close((scores / 8).softmax(dim=0), weights, rtol=1e-4, atol=1e-4)
     assert f"{weights.max():.2f}" in words(three_divisors().drawn[0])
-
-
-def test_the_derivatives_are_those_of_autograd():
-    jacobian = torch.autograd.functional.jacobian(
-        lambda scores: scores.softmax(dim=0), torch.tensor([1.0, 0.0, -1.0])
-    )
-    numbers = [f"{value:.2f}".replace("-", "\u2212") for value in jacobian.flatten().tolist()]
-    assert set(numbers) <= set(words(saturation().drawn[0]))

@@ -7,7 +7,7 @@ from drawn import words
 
 from transformer.inference.translator import Translator
 from transformer_book.pictures import SENTENCE
-from transformer_book.pictures.recipe.training import one_step, target_and_prediction
+from transformer_book.pictures.recipe.training import target_and_prediction
 
 
 def test_probabilities_and_losses_are_the_models():
@@ -26,11 +26,3 @@ def test_probabilities_and_losses_are_the_models():
         for i, label in enumerate(labels):
             assert cells[7 * i : 7 * i + 6] == [f"{p[i, j]:.2f}" for j in labels]
             assert losses[i] == f"{-p[i, label].log():.2f}"
-
-
-def test_the_step_names_the_papers_settings():
-    for drawing in one_step().drawn:
-        shown = words(drawing)
-        assert {"dropout 0.1", "smoothing 0.1", "0.9 and 0.98", "25,000 tokens"} <= set(shown)
-        numbers = [word for word in shown if len(word) == 1]
-        assert numbers == list("12345")  # the boxes are drawn in the order of the arrows

@@ -7,7 +7,7 @@ from torch.utils.checkpoint import checkpoint
 from tests.self_contained import self_contained
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
-from transformer_book.pictures.after.memory import BLOCK, _scores, bits_of, running
+from transformer_book.pictures.after.memory import BLOCK, _scores, running
 from transformer_book.widgets.memory import MemoryExplorer
 
 D_MODEL, D_FF, HEADS, LAYERS = 32, 64, 4, 3
@@ -78,15 +78,3 @@ def test_the_running_sum_of_the_picture_is_the_sum_of_the_row():
         largest, total = steps[-1]
         assert largest == pytest.approx(float(row.max()))
         assert total == pytest.approx(float((row - row.max()).exp().sum()), rel=1e-5)
-
-
-@pytest.mark.parametrize("dtype, fraction", [(torch.float16, 10), (torch.bfloat16, 7)])
-def test_the_bits_are_those_of_the_number(dtype, fraction):
-    bits = bits_of(-0.15625, dtype)
-    exponent = bits[1:-fraction]
-    assert len(bits) == 16 and bits[0] == "1"
-    assert bits_of(0.15625, dtype) == "0" + bits[1:]
-    bias = 2 ** (len(exponent) - 1) - 1
-    assert (1 + int(bits[-fraction:], 2) / 2**fraction) * 2.0 ** (
-        int(exponent, 2) - bias
-    ) == 0.15625

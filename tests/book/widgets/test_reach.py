@@ -1,19 +1,15 @@
-"""The reach explorer and the pictures of chapter 24 follow the masks."""
-
-import re
+"""The reach explorer follows the masks."""
 
 import pytest
 import torch
 
 from tests.self_contained import self_contained
-from transformer.inference.translator import Translator
-from transformer_book.pictures import SENTENCE
-from transformer_book.pictures.after.sparse import WINDOW, WORDS, four_patterns
+from transformer_book.pictures import TOKENS
 from transformer_book.widgets.masks import PATTERNS, ReachExplorer
 
 
 def explorer():
-    return ReachExplorer(WORDS, query=8)
+    return ReachExplorer(TOKENS, query=8)
 
 
 def test_it_is_small_repeatable_and_loads_nothing():
@@ -47,17 +43,4 @@ def test_the_patterns():
 )
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        ReachExplorer(**dict(tokens=WORDS) | wrong)
-
-
-def test_the_chain_of_the_picture_fits_into_the_window():
-    tokenizer = Translator.from_pretrained("tatoeba-en-de").tokenizer
-    pieces = [piece.strip("▁") for piece in tokenizer.tokens(tokenizer.encode(SENTENCE))]
-    assert (*pieces, "<eos>") == WORDS
-    assert (WORDS[8], WORDS[4], WORDS[1]) == ("it", "cross", "animal")
-    assert 8 - 1 > WINDOW // 2 >= max(8 - 4, 4 - 1)
-
-
-def test_the_picture_counts_its_scores():
-    svg = four_patterns().drawn[0].svg()
-    assert re.findall(r">(\d+) of 256 scores", svg) == ["74", "110", "100", "64"]
+        ReachExplorer(**dict(tokens=TOKENS) | wrong)

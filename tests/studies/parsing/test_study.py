@@ -12,14 +12,11 @@ from transformer.data.corpora.treebank import (
     CRAFT_FILE,
     CRAFT_SHA256,
     load_treebank,
-    read_trees,
     split_articles,
 )
 from transformer.recipes.record import read_translations
 from transformer.training.config import TrainingConfig
-from transformer_book.pictures.results.parsing import BEGINNINGS, COMPARED, PARSED, WRITTEN
 from transformer_book.studies.parsing.linearised_trees import (
-    PartialTree,
     from_brackets,
     to_brackets,
 )
@@ -122,22 +119,3 @@ def test_the_f1_of_whole_trees_is_counted_again_without_the_package(record, part
                 right += (ours & theirs).total()
                 both += ours.total() + theirs.total()
             assert score["f1_skipping"] == pytest.approx(200 * right / both)
-
-
-def test_the_picture_of_what_may_follow_is_right():
-    words, rows = BEGINNINGS
-    for beginning, _, allowed in rows:
-        tree = PartialTree(len(words), room=50)
-        for piece in beginning.split():
-            tree.add(piece)
-        may = {"XX": tree.may_take_word(), "(": tree.may_open(), "end": tree.complete,
-               f"){tree.open[-1]}": tree.may_close()}  # fmt: skip
-        assert allowed == {piece for piece, able in may.items() if able}
-
-
-def test_the_pictures_show_recorded_outputs(parts, outputs):
-    shown = outputs[f"{run_name('transformer', 'XX', 1)}, greedy, all"]
-    lines = dict(zip(map(str, parts["all"]), shown, strict=True))
-    (parsed,) = read_trees(PARSED)
-    assert lines[PARSED] == " ".join(to_brackets(parsed))
-    assert lines[COMPARED] == WRITTEN

@@ -19,10 +19,6 @@ def kept_words(text: str, last: str) -> list[tuple[str, bool]]:
 
     The words that are part of it are a longest common subsequence: as many as possible in the same
     order. Case and punctuation do not count.
-
-    Args:
-        text: a translation.
-        last: the last translation of the same sentence.
     """
     words, others = text.split(), [_bare(word) for word in last.split()]
     bare = [_bare(word) for word in words]
@@ -45,14 +41,7 @@ def kept_words(text: str, last: str) -> list[tuple[str, bool]]:
 
 
 def _doubling(steps: Sequence[int]) -> list[int]:
-    """Choose the first step, then always the next that is at least twice as far, and the last.
-
-    Args:
-        steps: in ascending order.
-
-    Returns:
-        Places in ``steps``.
-    """
+    """Choose the first step, then always the next that is at least twice as far, and the last."""
     chosen: list[int] = []
     for place, step in enumerate(steps):
         if not chosen or step >= max(1, 2 * steps[chosen[-1]]) or place == len(steps) - 1:
@@ -63,16 +52,7 @@ def _doubling(steps: Sequence[int]) -> list[int]:
 def as_it_learns(
     rows: Sequence[dict[str, Any]], source: str, averaged: str | None = None
 ) -> Picture:
-    """Draw the first translation of some rows, each at least twice as many steps on.
-
-    Args:
-        rows: with "step" and "translations", by ascending steps.
-        source: the sentence that is translated first in each row.
-        averaged: its translation by the mean of the last checkpoints, drawn after the rows.
-
-    Raises:
-        ValueError: if there is no row.
-    """
+    """Draw the first translation of some rows, each at least twice as many steps on."""
     if not rows:
         raise ValueError("rows must have at least one translation")
     shown = [rows[place] for place in _doubling([row["step"] for row in rows])]

@@ -1,1 +1,0 @@
-"""Pictures of the chapters that repeat the paper's results."""
