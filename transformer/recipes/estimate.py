@@ -35,6 +35,9 @@ LARGE_CORPORA = {
     "wmt14-fr-en": (7_800_000_000, 14_750_000_000),
 }
 
+#: Mean length of a sentence of WMT's text, in tokens.
+SENTENCE = 28
+
 _SAMPLE = 64  # sentences to translate when the search is timed
 _CPU_BATCH = 1000  # tokens; a larger batch would take a CPU minutes
 
@@ -284,7 +287,10 @@ def preview(preset: Preset, at_hand: bool = False) -> Requirements:
 
 
 def random_batches(
-    preset: Preset, mean_length: int = 28, batch_tokens: int | None = None, count: int = 50_000
+    preset: Preset,
+    mean_length: int = SENTENCE,
+    batch_tokens: int | None = None,
+    count: int = 50_000,
 ) -> TokenBatches:
     """Make batches of random tokens, to time a preset without its corpus.
 
