@@ -10,13 +10,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from tests.interop.test_readme import run_program
 from transformer.data.batching import encode_pairs
 from transformer.data.parallel import Split
 from transformer.inference.decoding import beam_search
 from transformer.inference.translator import Translator
 from transformer.interop import (
     CTranslate2Translator,
-    GraphTranslator,
     from_marian,
     marian,
     to_ctranslate2,
@@ -361,7 +361,7 @@ def test_fine_tuned_saved_and_exported(make, tmp_path, separate, unchecked):
     assert served.translate(UNSEEN, beam_size=1, max_length=20) == tuned
     to_graphs(saved, tmp_path / "graphs", "onnx")
     whole = saved.translate(UNSEEN, beam_size=1)
-    assert GraphTranslator(tmp_path / "graphs").translate(UNSEEN) == whole
+    assert run_program(tmp_path / "graphs", UNSEEN) == whole
 
 
 # ------------------------------------------------------------------ files
