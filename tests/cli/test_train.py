@@ -222,7 +222,7 @@ def test_a_preset_is_fitted_to_a_card_and_goes_on_with_another(tmp_path, files):
     shown = run(*arguments, "--card", "h100", "--set", "max_steps=2").stdout
     first, second, *_ = shown.splitlines()
     assert first == "card: H100 (80 GB), 85 GB; 8,192 tokens x 1, bf16"
-    assert second.endswith("per hour; estimated")
+    assert second.endswith("of its memory; estimated")
     # A T4 would get fp16, which a CPU refuses; the run keeps what it has begun with.
     shown = run(*arguments, "--card", "t4", "--set", "max_steps=3").stdout
     assert shown.startswith("card: T4, 16 GB; 8,192 tokens x 1, bf16") and "from step 2" in shown

@@ -110,8 +110,6 @@ def coordinate_order(d_model: int) -> Int[Tensor, " d_model"]:
     """Return the order of coordinates: our coordinate i is their coordinate ``order[i]``.
 
     Theirs has all sines before all cosines, and one more sine if d_model is odd; ours alternate.
-
-    Paper: section 3.5
     """
     half, order = (d_model + 1) // 2, torch.arange(d_model)
     order[0::2], order[1::2] = order[:half].clone(), order[half:].clone()

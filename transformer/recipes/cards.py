@@ -1,7 +1,4 @@
-"""Presets on the GPUs that people have: the batch and the precision that fit.
-
-Paper: section 5.2 (hardware and schedule)
-"""
+"""Presets on the GPUs that people have: the batch and the precision that fit."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace

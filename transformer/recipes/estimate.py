@@ -1,7 +1,4 @@
-"""What a training run needs: disk, memory, hours, and the arithmetic behind them.
-
-Paper: section 5.2 (hardware and schedule), section 6.1 and Table 2 (training cost)
-"""
+"""What a training run needs: disk, memory, hours, and the arithmetic behind them."""
 
 import shutil
 from collections.abc import Mapping
@@ -47,8 +44,6 @@ def hardware_flops(hours: float | int, devices: int = 8, tflops: float | int = 9
 
     This is what the hardware could have computed, an upper bound on what it did compute. The paper
     takes 9.5 TFLOPS for a P100.
-
-    Paper: section 6.1, footnote 5
     """
     return hours * 3600 * devices * tflops * 1e12
 
@@ -187,8 +182,6 @@ def training_bytes(
 
     Counted are weights, gradients, Adam's moments, the copies in half precision, the activations
     of one full batch, and one chunk of logits with its gradient (larger chunks on a GPU).
-
-    Paper: section 5.1 (25,000 tokens per step)
     """
     if not isinstance(model, TransformerConfig):
         return None
