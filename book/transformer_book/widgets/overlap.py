@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from transformer.inference.significance import ORDER, ngram_counts
+from transformer.inference.significance import ORDER, sentence_counts
 from transformer_book.palette import INK, ROLES
 from transformer_book.widgets.base import Explorer
 
@@ -53,7 +53,8 @@ class OverlapExplorer(Explorer):
             kept: number of tokens from its beginning, at least four; None keeps all.
         """
         tokens = self.translations[name][:kept]
-        c, r, *rest = ngram_counts(tokens, self.reference)
+        texts = [" ".join(tokens)], [" ".join(self.reference)]
+        c, r, *rest = sentence_counts(*texts, tokenize="none")[0]
         shares = np.divide(rest[:ORDER], rest[ORDER:])
         brevity = min(1.0, float(np.exp(1 - r / c)))
         return float(100 * brevity * np.prod(shares) ** (1 / ORDER))
