@@ -15,9 +15,6 @@ from transformer.model.base import TranslationModel
 from transformer.training.config import RESUMABLE, TrainingConfig
 from transformer.training.loss import TranslationLoss
 
-#: What the states of earlier versions do not say about their optimizer.
-BUILT_IN = dict(optimizer="Adam", schedule="Eq. (3)")
-
 
 def identity(
     config: TrainingConfig, model: TranslationModel, pairs: EncodedPairs, processes: int
@@ -159,7 +156,6 @@ def restore(
         ValueError: if the parameters of ``optimizer`` are grouped in another way; nothing has been
             loaded then.
     """
-    saved = _with_split_projections(model, saved)
     ours, theirs = (
         [len(group["params"]) for group in groups]
         for groups in (optimizer.param_groups, saved["optimizer"]["param_groups"])
@@ -196,24 +192,3 @@ def _shard_of(whole: Any, like: Any) -> Any:
 
     mesh, placements = like.device_mesh, like.placements
     return distribute_tensor(whole.to(like.device), mesh, placements, src_data_rank=None)
-
-
-def _with_split_projections(model: nn.Module, saved: dict[str, Any]) -> dict[str, Any]:
-    """Convert the state of an earlier version, which had one matrix for W^Q, W^K and W^V."""
-    if not any("in_projection" in name for name in saved["model"]):
-        return saved
-    assert isinstance(model, TranslationModel)
-    old = dict(zip(saved["model"], saved["optimizer"]["state"].values(), strict=True))
-    moments = {
-        moment: model.split_fused({name: values[moment] for name, values in old.items()})
-        for moment in ("exp_avg", "exp_avg_sq")
-    }
-    step = saved["optimizer"]["state"][0]["step"]
-    names = [name for name, _ in model.named_parameters()]
-    adam = {
-        i: dict(step=step.clone(), **{moment: moments[moment][name] for moment in moments})
-        for i, name in enumerate(names)
-    }
-    (group,) = saved["optimizer"]["param_groups"]
-    optimizer = dict(state=adam, param_groups=[group | dict(params=list(adam))])
-    return saved | dict(model=model.split_fused(saved["model"]), optimizer=optimizer)
