@@ -91,12 +91,7 @@ def layer_names(stack: str, number: int) -> Iterator[NamePair]:
 
 
 def stack_names(num_layers: int, num_decoder_layers: int) -> list[NamePair]:
-    """Pair the names of all layers; embeddings and output are no plain copies and not included.
-
-    Args:
-        num_layers: of the encoder.
-        num_decoder_layers: of the decoder.
-    """
+    """Pair the names of all layers; embeddings and output are no plain copies and not included."""
     counts = {"encoder": num_layers, "decoder": num_decoder_layers}
     return [
         pair
@@ -233,11 +228,6 @@ def fold_bias(
     a constant, the sum of s/g. So a multiple of 1/g, added to a row, adds a constant to its logit.
     To keep that sum away from 0, the shift becomes s + g or s - g, by the sign of the sum; the
     multiples make up for it.
-
-    Args:
-        rows: the output matrix.
-        bias: of the logits.
-        norm: the last one of the decoder. Its shift changes, and gains of 0 become 1e-6.
     """
     gain = norm.weight
     gain.copy_(torch.where(gain.abs() < 1e-6, 1e-6, gain))

@@ -99,26 +99,14 @@ def on_card(preset: Preset, card: Card, fixed: Collection[str] = ()) -> Preset:
 def on_card_in(
     preset: Preset, card: Card, folder: Path | str, fixed: Collection[str] = ()
 ) -> Preset:
-    """Fit a preset to a card as :func:`on_card` does; a run that has begun keeps what it has.
-
-    Args:
-        preset: the recipe.
-        card: where it will train.
-        folder: of the run; it need not exist.
-        fixed: fields that keep their values.
-    """
+    """Fit a preset to a card as :func:`on_card` does; a run that has begun keeps what it has."""
     begun = settings_of(Path(folder)) if preset.training.precision != "fp32" else {}
     kept = {field: begun[field] for field in OF_CARD if field in begun and field not in fixed}
     return on_card(preset.with_changes(**kept), card, {*fixed, *kept})
 
 
 def on_this_card(preset: Preset, folder: Path | str | None = None) -> Preset:
-    """Fit a preset to the GPU of this machine, if there is one.
-
-    Args:
-        preset: the recipe.
-        folder: of the run, see :func:`on_card_in`; None if there is none.
-    """
+    """Fit a preset to the GPU of this machine, if there is one."""
     card = this_card()
     if card is None:
         return preset
