@@ -11,13 +11,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from tests.interop.test_readme import run_program
 from transformer.data.batching import encode_pairs
 from transformer.data.parallel import Split
 from transformer.inference.decoding import beam_search
 from transformer.inference.translator import Translator
 from transformer.interop import (
     CTranslate2Translator,
-    GraphTranslator,
     from_marian,
     marian,
     to_ctranslate2,
@@ -283,18 +283,6 @@ def test_ids_and_texts_are_those_of_their_tokenizer(make, separate):
     assert expected[len(ENGLISH) : len(ENGLISH + GERMAN)] == GERMAN
 
 
-def test_each_side_has_its_own_pieces_and_labels(make):
-    original, folder = make(share_encoder_decoder_embeddings=False, decoder_layers=3)
-    translator, theirs = from_marian(folder), their_tokenizer(folder)
-    found = generate(original, theirs(ENGLISH[:1], return_tensors="pt"), 1).sequences
-    expected = theirs.batch_decode(found, skip_special_tokens=True)
-    assert translator(ENGLISH[:1], beam_size=1, max_length=LONGEST) == expected
-    weights = translator.attention("A dog", "Ein Hund")
-    assert "".join(weights.source_tokens) == "▁A▁dog</s>"
-    assert "".join(weights.target_tokens) == "<bos>▁Ein▁Hund"
-    assert "".join(weights.predicted_tokens) == "▁Ein▁Hund</s>"
-
-
 def test_text_is_data(make):
     _, folder = make(extra=(">>deu<<",))
     tokenizer = from_marian(folder).tokenizer
@@ -305,14 +293,6 @@ def test_text_is_data(make):
         with pytest.raises(ValueError, match="unknown language code|valid Unicode"):
             tokenizer.encode(wrong)
     assert tokenizer.decode([]) == tokenizer.decode([tokenizer.bos_id, 10_000]) == ""
-
-
-def test_tensors_and_ignored_labels_are_decoded(make, monkeypatch):
-    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
-    tokenizer = from_marian(make()[1]).tokenizer
-    ids = torch.tensor(tokenizer.encode("A dog"))
-    assert tokenizer.decode(ids) == tokenizer.decode([-100, *ids.tolist()]) == "A dog"
-    assert tokenizer.tokens(ids) == tokenizer.tokens(ids.tolist())
 
 
 # ------------------------------------------------------------------ the way back
@@ -380,7 +360,7 @@ def test_fine_tuned_saved_and_exported(make, tmp_path, separate, unchecked):
     assert served.translate(UNSEEN, beam_size=1, max_length=20) == tuned
     to_graphs(saved, tmp_path / "graphs", "onnx")
     whole = saved.translate(UNSEEN, beam_size=1)
-    assert GraphTranslator(tmp_path / "graphs").translate(UNSEEN) == whole
+    assert run_program(tmp_path / "graphs", UNSEEN) == whole
 
 
 # ------------------------------------------------------------------ files
