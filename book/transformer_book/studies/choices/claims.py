@@ -4,14 +4,13 @@ A conclusion is a list of pairs of rows, the better one first. Rows trained with
 compared, and the interval over seeds decides, so that the answer can be "undecided". The rule was
 written down before the runs of "table-3-settled"."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import stdtrit  # scipy.stats takes a hundred times as long
 
+from transformer_book.statistics import paired_interval
 from transformer_book.studies.choices.study import ROWS
 
 Metric = Literal["perplexity", "BLEU"]
@@ -73,24 +72,6 @@ def gains(values: Values, metric: Metric, better: str, worse: str) -> list[float
     if metric == "perplexity":
         return [float(np.log(other / one)) for one, other in pairs]
     return [one - other for one, other in pairs]
-
-
-def paired_interval(found: Sequence[float], level: float = 0.95) -> tuple[float, float]:
-    """Return Student's interval of the mean gain, over seeds.
-
-    Both rows of a gain share their seed, so the interval is that of the paired t-test. A single
-    gain shows no spread, so its interval has no ends: from minus to plus infinity.
-
-    Args:
-        found: the gain with each seed, from :func:`gains`.
-        level: share of such intervals that contain the true mean, above 0 and below 1.
-    """
-    if len(found) < 2:
-        return -math.inf, math.inf
-    mean = float(np.mean(found))
-    error = float(np.std(found, ddof=1)) / math.sqrt(len(found))
-    half = float(stdtrit(len(found) - 1, (1 + level) / 2)) * error
-    return mean - half, mean + half
 
 
 def support(values: Values, metric: Metric, conclusion: Conclusion) -> tuple[int, int]:

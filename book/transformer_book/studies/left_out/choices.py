@@ -15,7 +15,7 @@ from typing import Any, Literal
 from transformer.model.config import TransformerConfig
 from transformer.recipes.presets import Preset
 from transformer.recipes.record import read_record
-from transformer_book.studies.choices.claims import paired_interval
+from transformer_book.statistics import paired_interval
 from transformer_book.studies.choices.study import SCALES, Scale
 
 Group = Literal["open", "later"]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
-from transformer_book.rank_correlation import spearman
+from transformer_book.statistics import spearman
 
 #: Remove the token itself, so that the encoder never sees it, or only its vector in the encoder's
 #: output, to which cross-attention attends.
