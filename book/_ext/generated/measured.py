@@ -236,9 +236,7 @@ def speed() -> dict[str, str]:
         ),
         "machine": _machine(record),
         "export": _export(export).markdown(),
-        # The record has the command's former name.
-        "step": f"{step_table(parts).markdown()}\n"
-        + _machine(steps | dict(command="python -m transformer_book.speed.record_step_time")),
+        "step": f"{step_table(parts).markdown()}\n{_machine(steps)}",
         "gpu": _on_gpus(),
         "gpu-blocks": _blocks(read_record(throughput_file(_BASE))),
         "gpu-small": _small_on_a_gpu(recorded_runs()),

@@ -30,7 +30,6 @@ from transformer.recipes.description import describe
 from transformer.recipes.presets import Preset, get_preset
 from transformer.recipes.record import read_record, recorded_preset
 from transformer.recipes.translation import TranslationRun
-from transformer.training.callbacks import Callback
 from transformer.training.curve import read_curve
 from transformer_book.speed.throughput import record_throughput, throughput_file
 from transformer_book.studies.recording import same_recipe
@@ -89,14 +88,12 @@ def state(preset: Preset, output: Path) -> str:
     return "recorded with another recipe" if stale else "missing"
 
 
-def record(
-    preset: Preset, output: Path, data_dir: Path | None = None, callbacks: Sequence[Callback] = ()
-) -> bool:
+def record(preset: Preset, output: Path, data_dir: Path | None = None) -> bool:
     """Train or resume a run and copy its results; return False if a signal stopped it."""
     folder, target = output / run_name(preset), RUNS / f"{run_name(preset)}.json"
     finished = folder / "run.json"
     if not (finished.exists() and same_recipe(read_record(finished), preset)):
-        run = TranslationRun(preset, folder, data_dir, callbacks=callbacks)
+        run = TranslationRun(preset, folder, data_dir)
         print(describe(run), flush=True)
         if not run.train():
             return False
