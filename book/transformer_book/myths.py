@@ -38,31 +38,21 @@ CHAPTERS = {
 
 @dataclass(frozen=True)
 class Myth:
-    """A common statement about the Transformer.
+    """A common statement about the Transformer."""
 
-    Args:
-        theme: its group in the table.
-        said: the statement.
-        verdict: "wrong"; "half true", which needs a condition; or "true of something else", of
-            another part, model or text than the one it is said about.
-        truth: the correct statement, in a sentence.
-        shown: words from the evidence, found in the first chapter that is named. A statement with
-            an experiment of its own has none.
-        chapters: numbers of the chapters that explain more, such as "07"; the one with the
-            evidence comes first.
-        question: heading of its experiment in the chapter on such statements, if it has one.
-
-    Raises:
-        ValueError: if there is neither evidence in a chapter nor an experiment, or if there are
-            both; or if the question would not make a safe anchor.
-    """
-
-    theme: Theme
-    said: str
+    theme: Theme  #: its group in the table.
+    said: str  #: the statement.
+    #: "wrong"; "half true", which needs a condition; or "true of something else", of another part,
+    #: model or text than the one it is said about.
     verdict: Verdict
-    truth: str
+    truth: str  #: the correct statement, in a sentence.
+    #: words from the evidence, found in the first chapter that is named. A statement with an
+    #: experiment of its own has none.
     shown: str
+    #: numbers of the chapters that explain more, such as "07"; the one with the evidence comes
+    #: first.
     chapters: tuple[str, ...]
+    #: heading of its experiment in the chapter on such statements, if it has one.
     question: str = ""
 
     def __post_init__(self) -> None:
@@ -272,12 +262,6 @@ class Overview(Table):
     """All statements in a table: verdict, truth, and links to the experiment or the chapters.
 
     Each theme is a table of its own that folds away; nothing needs a script.
-
-    Args:
-        myths: in the order of the table.
-
-    Raises:
-        KeyError: if a statement names a chapter that is not in :data:`CHAPTERS`.
     """
 
     def __init__(self, myths: Iterable[Myth] = MYTHS):
@@ -303,11 +287,7 @@ class Overview(Table):
 
 
 class Quiz(Table):
-    """The statements that have an experiment, each with a verdict that opens at a click.
-
-    Args:
-        myths: those without an experiment are left out.
-    """
+    """The statements that have an experiment, each with a verdict that opens at a click."""
 
     def __init__(self, myths: Iterable[Myth] = MYTHS):
         self.myths = [m for m in myths if m.question]

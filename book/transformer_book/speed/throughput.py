@@ -1,6 +1,7 @@
 """How fast a preset trains on this machine, and which share of the device's speed that uses.
 
-python -m transformer_book.speed.throughput mixture-base wmt14-base"""
+python -m transformer_book.speed.throughput mixture-base wmt14-base
+"""
 
 import argparse
 import time

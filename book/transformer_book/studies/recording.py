@@ -63,10 +63,6 @@ class Recording:
     What the file holds is kept, unless ``keep`` is False.
     ``digits`` limits the decimals of every number outside the heading. Translations in ``texts``,
     by item, are written beside the record.
-
-    Raises:
-        ValueError: if the items that would be kept were made by another version of the code, or
-            under another heading.
     """
 
     def __init__(
@@ -132,10 +128,6 @@ def record_study(doc: str | None, studies: Mapping[str, int | None]) -> None:
 
     A study is a module with RECORD, HEADING and ``missing(runs)``, which yields each missing run
     with a line to print.
-
-    Args:
-        doc: of the command, for its help.
-        studies: names of the modules, with the number of decimals that each record keeps.
     """
     options = parser(doc, None)
     options.add_argument("study", choices=studies)

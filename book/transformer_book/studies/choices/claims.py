@@ -2,7 +2,8 @@
 
 A conclusion is a list of pairs of rows, the better one first. Rows trained with the same seed are
 compared, and the interval over seeds decides, so that the answer can be "undecided". The rule was
-written down before the runs of "table-3-settled"."""
+written down before the runs of "table-3-settled".
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -81,13 +82,6 @@ def support(values: Values, metric: Metric, conclusion: Conclusion) -> tuple[int
     interval is below zero. The level is 1 - 0.05 / (number of pairs): where no row differs from
     another and gains are normally distributed, at most 5% of all studies count any pair, with any
     number of seeds. A pair with a single seed never counts.
-
-    Args:
-        values: of the metric, by row and seed.
-        metric: the metric.
-        conclusion: the conclusion.
-
-    Paper: section 6.2
     """
     level = 1 - 0.05 / len(conclusion.pairs)
     intervals = [paired_interval(gains(values, metric, *pair), level) for pair in conclusion.pairs]
@@ -99,13 +93,6 @@ def verdict(values: Values, metric: Metric, conclusion: Conclusion) -> Verdict:
 
     It is "undecided" if no pair of rows counts (:func:`support`), "holds" if all pairs support it,
     "holds in part" if some do, and "does not hold" if pairs contradict it and none supports it.
-
-    Args:
-        values: as for :func:`support`.
-        metric: the metric.
-        conclusion: the conclusion.
-
-    Paper: section 6.2
     """
     supporting, contradicting = support(values, metric, conclusion)
     if supporting == len(conclusion.pairs):

@@ -1,7 +1,4 @@
-"""Time and memory of the layers of Table 1 over length and size, measured and recorded.
-
-Paper: section 4, Table 1
-"""
+"""Time and memory of the layers of Table 1 over length and size, measured and recorded."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -110,9 +107,6 @@ def time_layers(
 
     With ``backward``, the pass includes the gradients of the input and of the parameters. The
     layers alternate within each repeat, so a busy spell of the machine affects all of them.
-
-    Returns:
-        CPU seconds for each name, (repeats, sizes, lengths).
     """
     seconds = {name: np.empty((repeats, len(sizes), len(lengths))) for name in makes}
     for repeat in range(repeats):
@@ -136,9 +130,6 @@ def time_threads(
     """Time the forward pass of layers for one sequence by the clock, with several thread counts.
 
     The thread counts alternate within each repeat, so that a ratio compares neighbouring calls.
-
-    Returns:
-        Seconds for each name, (repeats, threads, lengths).
     """
     before = torch.get_num_threads()
     layers = {name: make(d_model) for name, make in makes.items()}

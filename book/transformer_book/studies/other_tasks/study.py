@@ -96,13 +96,7 @@ def scores_of(
     part: str = "test",
     rate: float | None = None,
 ) -> Float[np.ndarray, " seeds"]:
-    """Return the recorded scores of a method, by seed; one value for a method without seeds.
-
-    Args:
-        factor: on the number of steps.
-        part: which part of the data they were measured on, "validation" or "test".
-        rate: a learning rate; None for all, which for the test is the one that was chosen.
-    """
+    """Return the recorded scores of a method, by seed; one value for a method without seeds."""
     found = [
         run
         for run in runs

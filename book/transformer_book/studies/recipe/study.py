@@ -2,8 +2,6 @@
 
 All variants and seeds together take about half an hour, too long for a page of the book, so the
 results are recorded.
-
-Paper: sections 5.3, 5.4 and 6.1, Table 3 (D)
 """
 
 from dataclasses import asdict

@@ -1,7 +1,4 @@
-"""Short training runs that begin with different learning rates, over a range of peaks.
-
-Paper: section 5.3
-"""
+"""Short training runs that begin with different learning rates, over a range of peaks."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -38,12 +35,7 @@ def rate_of(start: Start, peak: float, step: int, d_model: int) -> float:
 
 
 def run(peak: float, start: Start, seed: int, text: ShortText) -> dict[str, Any]:
-    """Train once, with one learning rate in the first 100 steps or a climb to the peak.
-
-    Returns:
-        "perplexity" on held-out text after the steps of ``MEASURED``, and "moves", the root mean
-        square change of the weights in the steps of ``MOVES``, in units of the learning rate.
-    """
+    """Train once, with one learning rate in the first 100 steps or a climb to the peak."""
     preset = PRESET.with_changes(seed=seed)
     model = make_model(preset)
     found = train(

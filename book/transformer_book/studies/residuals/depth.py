@@ -3,8 +3,6 @@
 The input is a sentence in the vectors of the shipped model. For each depth, the study measures the
 size of the vectors, the similarity of positions, how many vectors are closest to their own input,
 and the gradient in each layer.
-
-Paper: section 3.1 (LayerNorm(x + Sublayer(x)) around each sub-layer)
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -56,8 +54,6 @@ class Wrapper(nn.Module):
         d_model: size of a vector.
         kind: the parts that are present.
         alpha: factor of the residual path; 1 in the paper.
-
-    Paper: section 3.1
     """
 
     def __init__(self, d_model: int, kind: Kind, alpha: float = 1.0):
@@ -107,13 +103,6 @@ def untrained(
     """Make untrained encoder layers of the shipped model's width.
 
     A seed draws the same matrices for every kind.
-
-    Args:
-        kind: what is around each sub-layer.
-        seed: of the weights.
-        layers: number of layers.
-        init: "fused", the package's default, or "separate"; see ``TransformerConfig``.
-        alpha: factor of the residual path.
     """
     torch.manual_seed(seed)
     config = TransformerConfig(
@@ -169,15 +158,6 @@ def matrix_gradients(
 
     The loss is the cross-entropy over the vocabulary, with the embedding matrix as the output
     projection. With pre-norm, the final norm comes before it.
-
-    Args:
-        layers: the stack whose output is ``x``.
-        x: output that still has its graph.
-        start: the sentence.
-        kind: what is around each sub-layer.
-
-    Returns:
-        Per layer the norms of the gradients with respect to its weight matrices, by name.
     """
     if kind.norm == "pre":
         x = F.layer_norm(x, x.shape[-1:], eps=1e-6)

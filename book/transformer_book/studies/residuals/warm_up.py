@@ -2,8 +2,6 @@
 
 Models of the same shape are trained side by side in one batch of matrix products, which costs a
 fraction of training them one after the other.
-
-Paper: section 5.3 (warm-up), section 3.1 (post-norm)
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,19 +56,7 @@ def learn_together(
     betas: tuple[float, float] = (0.9, 0.98),
     eps: float = 1e-9,
 ) -> Float[np.ndarray, "models steps"]:
-    """Train models of the same shape side by side with Adam. The models are left unchanged.
-
-    Args:
-        models: where each run starts.
-        rates: per run the learning rate of a step, counted from 1.
-        seeds: per run the seed of its sequences.
-        steps: training steps.
-        betas: of Adam, section 5.3.
-        eps: of Adam, section 5.3.
-
-    Returns:
-        The loss of each step in nats per symbol, of shape (models, steps).
-    """
+    """Train models of the same shape side by side with Adam. The models are left unchanged."""
     model = models[0]
     names = [name for name, _ in model.named_parameters()]
     weights = [torch.stack([part.detach() for part in parts])

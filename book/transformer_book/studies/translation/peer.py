@@ -29,11 +29,6 @@ def compare(found: dict[str, list[str]], test: Split, metric: str = "BLEU") -> d
 
     The two training runs of a seed are a pair. The test sentences are drawn in groups that
     share one.
-
-    Args:
-        found: translations by the name of a run.
-        test: the pairs that were translated.
-        metric: "BLEU" or "chrF2".
     """
     count = sentence_counts if metric == "BLEU" else character_counts
     groups = components(test.source, test.target)

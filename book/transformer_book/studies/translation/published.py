@@ -49,10 +49,7 @@ METRICS = {
 
 @dataclass(frozen=True)
 class PublishedScore:
-    """A published score.
-
-    Paper: section 6.1, Table 2
-    """
+    """A published score."""
 
     system: str
     languages: tuple[str, str]  #: codes of source and target

@@ -4,8 +4,6 @@ The sense of an English word is read from the German side of its pair: "right" i
 the German has "rechts", and means "correct" where it has "richtig". Two questions for each head: do
 its outputs at the word differ between the senses, and does the German word become less probable in
 one sense than in the other when the head is silenced?
-
-Paper: section 4 (individual attention heads learn to perform different tasks)
 """
 
 import re
@@ -92,14 +90,7 @@ def examples(word: str, pairs: Iterable[tuple[str, str]], most: int = MOST) -> l
 def told_apart(
     features: Float[np.ndarray, "n heads size"], labels: Bool[np.ndarray, "*samples n"]
 ) -> Float[np.ndarray, "*samples heads"]:
-    """Return how often the nearer of two means, without the example itself, has its label.
-
-    Args:
-        labels: one labelling, or several such as shuffled ones; each needs two of both labels.
-
-    Returns:
-        The mean of both labels' rates: 0.5 by guessing.
-    """
+    """Return how often the nearer of two means, without the example itself, has its label."""
     n, heads, _ = features.shape
     scaled = features - features.mean(axis=0)
     scaled = scaled / (scaled.std(axis=0) + 1e-9)
@@ -175,11 +166,7 @@ def word_losses(
     heads: Collection[Head | None] | None = None,
     batch_size: int = 64,
 ) -> Float[np.ndarray, "n heads"]:
-    """Return the loss of the German word in nats, with each head silenced; None silences none.
-
-    Args:
-        heads: None first and then all heads of the model, if not given.
-    """
+    """Return the loss of the German word in nats, with each head silenced; None silences none."""
     model = translator.model
     assert isinstance(model, Transformer)
     silenced = list(heads) if heads is not None else [None, *heads_of(model.config)]

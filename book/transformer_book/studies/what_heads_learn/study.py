@@ -1,8 +1,6 @@
 """Roles, ablation losses, BLEU and alignments of each head of the shipped model.
 
 The measurements take several minutes, too long for a page of the book, so they are recorded.
-
-Paper: section 4 and Figures 3 to 5
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,14 +65,10 @@ BATCH_TOKENS = 1024
 
 @dataclass(frozen=True)
 class StudyText:
-    """Pairs of a test split in batches, with their word alignments.
-
-    Args:
-        groups: of the pairs that share a sentence, in the order of the batches.
-    """
+    """Pairs of a test split in batches, with their word alignments."""
 
     batches: list[Batch]
-    groups: list[int]
+    groups: list[int]  #: of the pairs that share a sentence, in the order of the batches.
     pairs: list[list[AlignedPair]]
     marks: list[int]
     aligners: tuple[WordAligner, WordAligner]
@@ -127,9 +121,6 @@ def loss_without(
     say: Callable[[str], None] = lambda line: None,
 ) -> tuple[PairLosses, Measured]:
     """Edit heads, one group after another, and measure the added loss.
-
-    Args:
-        found: results to add to, which are not measured again; None for no results.
 
     Returns:
         The losses of the unedited model, and for each group and edit: the added nats per token,
@@ -192,11 +183,6 @@ def bleu_without(
 ) -> tuple[float, dict[str, list[float]], str]:
     """Silence heads, one group after another, and translate greedily.
 
-    Args:
-        texts: takes the translations, by the name of the group; those of the unedited model are
-            named "whole".
-        found: results to add to, which are not measured again; None for no results.
-
     Returns:
         BLEU of the unedited model; for each group the loss in BLEU, and the ends of its 95%
         interval over groups of pairs that share a sentence; and the signature of the scores.
@@ -223,12 +209,7 @@ def bleu_without(
 def alignment_errors(
     translator: Translator, right: Sequence[AlignedPair], row: Row
 ) -> dict[str, float]:
-    """Return the alignment error rate of cross-attention as a word alignment.
-
-    Returns:
-        The error rate of each head ("cross 3.1"), of the mean of each layer ("cross layer 3") and
-        of the mean of all.
-    """
+    """Return the alignment error rate of cross-attention as a word alignment."""
     weights = [cross_word_weights(translator, pair, row) for pair in right]
     layers, heads = weights[0].shape[:2]
 
