@@ -9,8 +9,9 @@ Models that differ only in their seed are trained side by side, along a leading 
 nothing: each has its own words, weights and tables.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -167,3 +168,19 @@ def measured(
     key = kind.name, d_k, rate
     [run] = [run for run in runs if (run["kind"], run["d_k"], run["rate"]) == key]
     return np.array(run[name]).T
+
+
+#: Of the record.
+HEADING = dict(steps=STEPS)
+
+
+def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Train what a record lacks, and yield each run with a line about it."""
+    done = {(run["kind"], run["d_k"], run["rate"]) for run in runs}
+    settings = [*product(SCORES, SIZES), *product(CONTROLS, (CONTROL_SIZE,))]
+    for (kind, d_k), rate in product(settings, RATES):
+        if (kind.name, d_k, rate) not in done:
+            _, found = learn(kind, d_k, rate)
+            run = {name: [each[name] for each in found] for name in found[0]}
+            line = f"{kind.name}, {d_k}, {rate}: {sum(found[-1]['answers']) / 10:.2f}"
+            yield dict(kind=kind.name, d_k=d_k, rate=rate) | run, line

@@ -14,6 +14,7 @@ from transformer.model.config import TransformerConfig
 from transformer.recipes.presets import Preset
 from transformer.recipes.record import read_record
 from transformer_book.statistics import paired_interval
+from transformer_book.studies.choices.record import record_rows
 from transformer_book.studies.choices.study import SCALES, Scale
 
 Group = Literal["open", "later"]
@@ -189,3 +190,10 @@ def recorded_effects(seeds: Collection[int] = SEEDS) -> dict[str, Effect]:
 def final_effects() -> dict[str, Effect]:
     """Read each choice's effect in its second test if it had one, else in the first."""
     return recorded_effects() | recorded_effects(NEW_SEEDS)
+
+
+def record(path: Path, until: float, command: str) -> None:
+    """Train the choices that a record lacks, and those close to the border with new seeds, too."""
+    presets = {name: choice_preset(name) for name in CHOICES}
+    for choices, seeds in ((list(CHOICES), SEEDS), (["base", *RETESTED], NEW_SEEDS)):
+        record_rows(SCALE, path, presets, choices, seeds, command, None, until)

@@ -6,8 +6,9 @@ and the gradient in each layer.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from transformer.model.config import Init, TransformerConfig
 from transformer.model.layers import EncoderLayer
 from transformer.model.transformer import Transformer
 from transformer_book.pictures import SENTENCE
-from transformer_book.studies.recording import SHIPPED
+from transformer_book.studies.recording import SHIPPED, Recording
 
 RECORD = Path(__file__).parent / "depth.json"
 DEEPEST = 24
@@ -212,3 +213,35 @@ def probe(
 def level(values: Sequence[Sequence[float]]) -> list[float]:
     """Return the geometric mean over the first axis."""
     return np.exp(np.log(np.array(values)).mean(axis=0)).tolist()
+
+
+def heading() -> dict[str, Any]:
+    """Return the settings in the record."""
+    return dict(tokens=start().tokens, seeds=SEEDS)
+
+
+def fill(recording: Recording) -> None:
+    """Probe the untrained stacks that a record lacks, by initialisation and kind."""
+    content = recording.content
+    sentence, found = start(), content.setdefault("found", {})
+    inits: tuple[Init, ...] = ("fused", "separate")
+    for init, (name, kind) in product(inits, KINDS.items()):
+        if name in found.setdefault(init, {}):
+            continue
+        depths = range(1, DEEPEST + 1) if init == "fused" else ()
+        probes = [probe(sentence, kind, seed, depths, init) for seed in SEEDS]
+        entry = {
+            part: [[_short(x) for x in getattr(each, part)] for each in probes]
+            for part in ("size", "likeness", "recognised")
+        }
+        if init == "fused":
+            each = zip(*(one.gradients for one in probes), strict=True)
+            entry["gradients"] = [[_short(x) for x in level(one)] for one in each]
+            entry["first"] = [[_short(row[0]) for row in p.gradients] for p in probes]
+            entry["last"] = [[_short(row[-1]) for row in p.gradients] for p in probes]
+        found[init][name] = entry
+        recording.save(f"{init}, {name}")
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.4g}")

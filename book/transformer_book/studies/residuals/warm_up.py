@@ -5,6 +5,7 @@ fraction of training them one after the other.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformer.data.progress import progress
 from transformer.model.config import NormPlacement
 from transformer.model.transformer import Transformer
+from transformer_book.studies.recording import Recording
 from transformer_book.studies.toy import REVERSE, ToyTask, toy_config
 
 RECORD = Path(__file__).parent / "warm_up.json"
@@ -105,3 +107,39 @@ def losses_of(
         if (run["norm"], run["peak"], run["warmup"]) == wanted
     }
     return np.array([found[seed] for seed in sorted(found)])
+
+
+#: Of the record.
+HEADING = dict(steps=STEPS, window=WINDOW)
+
+
+def fill(recording: Recording) -> None:
+    """Train what a record lacks, with and without a warm-up; an entry per run."""
+    content = recording.content
+    runs = content.setdefault("runs", [])
+    done = {(run["norm"], run["peak"]) for run in runs}
+    for peak, norm in product(PEAKS, NORMS):
+        if (norm, peak) not in done:
+            runs += _train(norm, peak, WARMUPS, STEPS)
+            recording.save(f"{norm}-norm, {peak}")
+    if "longer" not in content:
+        content["longer"] = _train("post", max(PEAKS), WARMUPS, LONGER)
+        recording.save("longer")
+
+
+def _train(
+    norm: NormPlacement, peak: float, warmups: Sequence[int], steps: int
+) -> list[dict[str, Any]]:
+    """Train all seeds with each warm-up, side by side, and return an entry per run."""
+    ways = list(product(SEEDS, warmups))
+    losses = learn_together(
+        [make(norm, seed) for seed, _ in ways],
+        [schedule(peak, warmup) for _, warmup in ways],
+        [seed for seed, _ in ways],
+        steps,
+    )
+    windows = losses.reshape(len(ways), -1, WINDOW).mean(axis=2)
+    return [
+        dict(norm=norm, peak=peak, warmup=warmup, seed=seed, losses=curve.tolist())
+        for (seed, warmup), curve in zip(ways, windows, strict=True)
+    ]

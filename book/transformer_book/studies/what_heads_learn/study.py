@@ -23,6 +23,7 @@ from transformer.inference.significance import bootstrap, interval, sentence_cou
 from transformer.inference.translator import Translator
 from transformer.model.transformer import Transformer
 from transformer.recipes.record import read_record
+from transformer_book.studies.recording import Recording, shipped
 from transformer_book.studies.what_heads_learn.ablation import (
     KINDS,
     Edit,
@@ -49,6 +50,7 @@ from transformer_book.studies.what_heads_learn.word_alignment import (
     WordAligner,
     aligned_both_ways,
     alignment_error_rate,
+    hand_aligned,
 )
 
 # For each group of heads and each edit: a change, and the ends of its interval.
@@ -240,3 +242,61 @@ def plain_scores(scores: Mapping[Kind, RoleScores]) -> dict[str, dict[str, float
         for kind in KINDS
         for layer, index in np.ndindex(scores[kind].weight.shape[1:])
     }
+
+
+PAIRS, BLEU_PAIRS, ALIGNER_PAIRS = 1000, 400, 30_000
+
+
+def heading() -> dict[str, Any]:
+    """Return the model and the corpus in the record."""
+    return shipped()[-1]
+
+
+def fill(recording: Recording) -> None:
+    """Add what a record and its translations do not hold yet."""
+    record, texts, save = recording.content, recording.texts, recording.save
+    translator, corpus, _ = shipped()
+    model, known = translator.model, "roles" in record
+    assert isinstance(model, Transformer)
+    text = study_text(translator, corpus, PAIRS, 1 if known else ALIGNER_PAIRS)
+    if not known:
+        record |= roles_and_alignments(translator, text)
+        save("roles and alignments")
+    groups, loss = head_groups(model), record.setdefault("loss", {})
+    few = Split(corpus.test.source[:BLEU_PAIRS], corpus.test.target[:BLEU_PAIRS])
+    record |= dict(pairs=PAIRS, bleu_pairs=BLEU_PAIRS)
+
+    def measure_loss(*edits: str) -> None:
+        some = {name: EDITS[name] for name in edits}
+        whole, _ = loss_without(model, text, groups, some, loss, save)
+        record.setdefault("whole", {}).update(loss=whole.mean, tokens=int(whole.tokens.sum()))
+
+    measure_loss("silent", "shuffled")
+    mixed = record.setdefault("mixed", {})
+    loss_without(model, text, mixed_groups(model), dict(silent=EDITS["silent"]), mixed, save)
+    # The most important heads come first, so that a stopped recording has them.
+    order = sorted(groups, key=lambda name: -loss[name]["silent"][0])
+    ordered, lost = {name: groups[name] for name in order}, record.setdefault("bleu", {})
+    score, _, signature = bleu_without(translator, few, ordered, texts, lost, save)
+    record["whole"]["BLEU"], record["signature"] = score, signature
+    measure_loss("even")
+    save("all")
+
+
+def roles_and_alignments(translator: Translator, text: StudyText) -> dict[str, Any]:
+    """Score the heads of this and of untrained models, and read alignments from them."""
+    links, model = text.links(translator), translator.model
+    assert isinstance(model, Transformer)
+    scores = role_scores(model, text.batches, text.marks, links)
+    untrained = untrained_scores(translator, text, links)
+    references = dict(hand=hand_aligned(), aligner=[p for batch in text.pairs for p in batch])
+    return dict(
+        roles=plain_scores(scores),
+        even={k: dict(zip(s.roles, s.even.tolist(), strict=True)) for k, s in scores.items()},
+        queries={k: dict(zip(s.roles, s.queries.tolist(), strict=True)) for k, s in scores.items()},
+        untrained=dict(seeds=list(UNTRAINED_SEEDS), roles=[plain_scores(s) for s in untrained]),
+        alignment={
+            name: {row: alignment_errors(translator, right, row) for row in ("writes", "has read")}
+            for name, right in references.items()
+        },
+    )
