@@ -8,11 +8,13 @@ one sense than in the other when the head is silenced?
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+import yaml
 from jaxtyping import Bool, Float, Int
 
 from transformer.inference.batches import pad
@@ -24,41 +26,10 @@ from transformer_book.studies.simple_translators import words_of
 from transformer_book.studies.what_heads_learn.ablation import Head, edited, heads_of, silent
 from transformer_book.studies.what_heads_learn.attention_alignment import token_words
 
-#: English words with two senses, and the German words that show each. Fixed before any measurement.
-SENSES: dict[str, dict[str, str]] = {
-    "right": {
-        "direction": "rechts rechte rechten rechter",
-        "correct": "recht richtig richtige richtigen richtiger richtiges",
-    },
-    "left": {
-        "direction": "links linke linken linker linkes",
-        "gone": "verlassen verließ verließen gegangen ging ließ gelassen lassen übrig weg",
-    },
-    "like": {
-        "similar to": "wie",
-        "be fond of": "mag magst mögen mögt gern gerne möchte möchtest möchten gefällt gefallen "
-        "mochte",
-    },
-    "light": {
-        "lamp": "licht lichter lampe ampel",
-        "not dark or heavy": "leicht leichte hell helle",
-    },
-    "watch": {
-        "clock": "uhr armbanduhr taschenuhr",
-        "look": "sehen sehe sieht siehst sah fernsehen schaue schauen fern pass angesehen ansehen "
-        "aufpassen zusehen",
-    },
-    "cold": {
-        "illness": "erkältung erkältet erkälten schnupfen",
-        "not warm": "kalt kalte kalten kaltes kälte kalter",
-    },
-    "close": {
-        "shut": "schließen schloss zu schließt zumachen schließ schlösse geschlossen",
-        "near": "nahe nah nähe eng enge engen engeren knapp fast",
-    },
-    "bank": {"money": "bank", "river": "ufer"},
-    "spring": {"season": "frühling frühjahr", "coil or source": "feder quelle"},
-}
+#: English words with two senses, and the German words that show each.
+SENSES: dict[str, dict[str, str]] = yaml.safe_load(
+    Path(__file__).with_suffix(".yml").read_text(encoding="utf-8")
+)
 LEAST, MOST = 10, 40  # sentences per sense
 NEAR = 3  # tokens to each side of the word in the description of its attention
 
