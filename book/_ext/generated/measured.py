@@ -13,7 +13,7 @@ from transformer_book.speed import scale as sizes
 from transformer_book.speed.comparison import RECORD, STEP_TIME, Row, speed_table
 from transformer_book.speed.step_time import KINDS, StepTime
 from transformer_book.speed.throughput import MEASUREMENTS, throughput_file
-from transformer_book.studies.choices.claims import paired_interval
+from transformer_book.statistics import paired_interval
 from transformer_book.studies.left_out.choices import Effect, final_effects
 from transformer_book.studies.translation.recorded import recorded_runs
 from transformer_book.tables import Table, significant
@@ -182,9 +182,7 @@ def speed() -> dict[str, str]:
         ),
         "machine": _machine(record),
         "export": _export(export).markdown(),
-        # The record has the command's former name.
-        "step": f"{step_table(parts).markdown()}\n"
-        + _machine(steps | dict(command="python -m transformer_book.speed.record_step_time")),
+        "step": f"{step_table(parts).markdown()}\n{_machine(steps)}",
         "gpu": _on_gpus(),
         "gpu-blocks": _blocks(read_record(throughput_file(_BASE))),
         "gpu-small": _small_on_a_gpu(recorded_runs()),

@@ -1,11 +1,7 @@
-"""Ask more of the heads: links between words, senses of a word, attention and removal.
+"""More questions to the heads: links between words, senses of a word, attention and removal.
 
-    python -m transformer_book.studies.what_heads_learn.record_questions     about three minutes on
-    one core
-
-What the record holds is kept: a stopped recording continues. The record belongs to the weights that
-ship with the package: delete it and record again when they are replaced. The sentences for links
-and senses are those that the model was not trained on: validation, test and challenge.
+The sentences for links and senses are those that the model was not trained on: validation, test
+and challenge.
 """
 
 from dataclasses import replace
@@ -20,7 +16,7 @@ from transformer.inference.sentences import encode_sentences
 from transformer.inference.significance import interval
 from transformer.inference.translator import Translator
 from transformer.model.transformer import Transformer
-from transformer_book.studies.recording import Recording, parser, shipped
+from transformer_book.studies.recording import Recording, shipped
 from transformer_book.studies.what_heads_learn import looks, senses
 from transformer_book.studies.what_heads_learn.ablation import Head, heads_of
 from transformer_book.studies.what_heads_learn.explanation import (
@@ -37,20 +33,16 @@ WORDS = 50  # occurrences of a word that is compared with pronouns
 HELD_OUT = ("validation", "test", "challenge")
 
 
-def main() -> None:
-    """Record what is missing."""
-    output = parser(__doc__, RECORD).parse_args().output
-    torch.set_num_threads(1)
-    translator, corpus, heading = shipped()
-    heading["corpus"]["split"] = ", ".join(HELD_OUT)
-    recording = Recording(
-        output,
-        "transformer_book.studies.what_heads_learn.record_questions",
-        digits=4,
-        shuffles=SHUFFLES,
-        **heading,
-    )
-    record = recording.content
+def heading() -> dict[str, Any]:
+    """Return the model, the corpus and the number of shuffles in the record."""
+    _, _, about = shipped()
+    about["corpus"]["split"] = ", ".join(HELD_OUT)
+    return about | dict(shuffles=SHUFFLES)
+
+
+def fill(recording: Recording) -> None:
+    """Ask the questions whose answers a record lacks."""
+    (translator, corpus, _), record = shipped(), recording.content
     if "looks" not in record:
         record["looks"] = all_looks(translator, corpus)
         recording.save("looks")
@@ -199,7 +191,3 @@ def explanation(translator: Translator, pairs: list[tuple[str, str]]) -> dict[st
             for name, view in views.items()
         },
     )
-
-
-if __name__ == "__main__":
-    main()

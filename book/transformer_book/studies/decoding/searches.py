@@ -1,14 +1,7 @@
-"""Translate a test set under many searches and write the record of chapter 16.
-
-    python -m transformer_book.studies.decoding.record     about six minutes on one core
-
-The record belongs to the weights that ship with the package: make it again when they are replaced.
-"""
+"""The searches of chapter 16: many beams, length penalties and rules to stop on one test set."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
-
-import torch
 
 from transformer.data.parallel import Split
 from transformer.inference.batches import pad
@@ -16,7 +9,9 @@ from transformer.inference.decoding import Hypothesis
 from transformer.inference.sentences import encode_sentences
 from transformer.inference.translator import Translator
 from transformer.model.transformer import Transformer
-from transformer_book.studies.decoding.study import RECORD, search_name, write_study
+from transformer_book.studies.decoding.study import RECORD as RECORD
+from transformer_book.studies.decoding.study import search_name
+from transformer_book.studies.decoding.study import write_study as write_study
 from transformer_book.studies.decoding.trace import (
     Penalty,
     SearchTrace,
@@ -24,7 +19,7 @@ from transformer_book.studies.decoding.trace import (
     log_probabilities,
     trace_search,
 )
-from transformer_book.studies.recording import Recording, parser, shipped
+from transformer_book.studies.recording import Recording, shipped
 
 BEAM_SIZES = (1, 2, 4, 8, 16, 32)
 # Every beam size is searched with these length penalties,
@@ -37,15 +32,18 @@ SWEEP: tuple[Penalty, ...] = (
 PAPER_BEAM = 4
 
 
-def main() -> None:
+def heading() -> dict[str, Any]:
+    """Return the model and the corpus in the record."""
+    return shipped()[-1]
+
+
+def fill(recording: Recording) -> None:
     """Make the record."""
-    output = parser(__doc__, RECORD).parse_args().output
-    torch.set_num_threads(1)
-    translator, corpus, heading = shipped()
-    recording = Recording(output, "transformer_book.studies.decoding.record", keep=False, **heading)
-    recording.content |= study_searches(translator, corpus.test, say=recording.say)
-    recording.content["cpu_seconds"] = recording.cpu_seconds
-    print(write_study(output, recording.content))
+    content = recording.content
+    if "choices" not in content:
+        translator, corpus, _ = shipped()
+        content.update(study_searches(translator, corpus.test, say=recording.say))
+        recording.save("all searches")
 
 
 def encoded(translator: Translator, texts: list[str]) -> list[list[int]]:
@@ -159,7 +157,3 @@ class Notes:
 
 def _portions(rows: list[int], size: int) -> list[list[int]]:
     return [rows[start : start + size] for start in range(0, len(rows), size)]
-
-
-if __name__ == "__main__":
-    main()
