@@ -2,14 +2,13 @@
 
 import re
 import xml.etree.ElementTree as ET
-from types import SimpleNamespace
 
 import pytest
 from filtered import PLACE, filtered
-from formulas import mathml, parts
+from formulas import mathml
 from light import lightened, sheet, used_rules
 from math_core import LatexError
-from navigation import SearchWords, folded, number_of
+from navigation import SearchWords, folded
 from tables import with_breaks, with_labels
 
 
@@ -21,23 +20,12 @@ def test_a_formula_is_mathml():
         mathml(r"\nosuchcommand")
 
 
-def test_a_display_breaks_between_its_formulas():
-    assert parts(r"a = b, \qquad c = d") == ["a = b, ", "c = d"]
-    aligned = r"\begin{aligned} a &= b \qquad c \end{aligned}"
-    assert parts(aligned) == [aligned]
-
-
 def test_labels_of_figures_are_no_words_to_search_for():
     words = SearchWords({})
     kept = ["attent", "13a", "2017", "37000", "d_k", "0", ""]
     assert [word for word in kept if not words.word_filter(word)] == []
     left_out = ["050100150step", "004", "000piec", "128050100150200", "the"]
     assert not any(map(words.word_filter, left_out))
-
-
-def test_the_number_of_a_page():
-    env = SimpleNamespace(toc_secnumbers={"notebooks/20_x": {"": (20,)}, "book/x": {}})
-    assert [number_of(env, page) for page in ("notebooks/20_x", "book/x", "y")] == ["20", "", ""]
 
 
 def test_parts_without_numbers_are_folded_unless_the_page_is_in_them():
@@ -127,11 +115,3 @@ def test_rows_carry_what_they_are_chosen_by():
         ("", "all"), ("2", "2 What is attention?"), ("11", "11"),
     ]  # fmt: skip
     assert '<table class="filtered cards table">' in made and PLACE not in made
-
-
-def test_the_comparison_with_marian_was_measured_here():
-    head = "".join(f"<th>{name}</th>" for name in ("tatoeba-test", "ours", "MarianMTModel"))
-    row = "<tr><td>BLEU, seed 1</td><td>33.2</td><td>33.0</td></tr>"
-    table = f'<table class="cards"><thead><tr>{head}</tr></thead><tbody>{row}</tbody></table>'
-    made = filtered(PLACE + table, "book/results", {})
-    assert 'data-corpus="Tatoeba" data-origin="measured here"' in made
