@@ -115,7 +115,7 @@ class PackedAttention(MultiHeadAttention):
         mask: Bool[Tensor, "..."] | None = None,
         is_causal: bool = False,
     ) -> Float[Tensor, "*batch T features"]:
-        """Attend in every head; under autocast in float32, whose backward pass is faster on a CPU."""
+        """Attend in every head; under autocast in float32, whose backward pass is faster here."""
         if not torch.is_autocast_enabled("cpu"):
             return super().attend(query, key, value, mask, is_causal)
         with torch.autocast("cpu", enabled=False):
