@@ -13,9 +13,9 @@ from transformer.recipes.record import read_record
 from transformer_book.speed import record_export
 from transformer_book.studies.choices.study import SCALES
 from transformer_book.studies.left_out import choices
-from transformer_book.studies.recipe import record, study
+from transformer_book.studies.recipe import study
 from transformer_book.studies.recording import SHIPPED, stored_texts
-from transformer_book.studies.splits import leakage, record_leakage
+from transformer_book.studies.splits import leakage
 from transformer_book.studies.translation import peer
 from transformer_book.studies.what_heads_learn import study as heads
 
@@ -50,7 +50,7 @@ def of_the_splits(found):
     pairs = read_pairs(require_file("deu.txt.gz", SHIPPED))
     for run in found["memory"]:
         random = np.random.default_rng(run["seed"])
-        test = random.choice(len(pairs), record_leakage.TEST_PAIRS, replace=False)
+        test = random.choice(len(pairs), leakage.TEST_PAIRS, replace=False)
         right = [pairs.target[i] for i in test]
         for name, score in run["bleu"].items():
             yield f"split {run['seed']}, {name}", right, dict(BLEU=score)
@@ -63,7 +63,7 @@ def of_the_splits(found):
 
 
 def of_the_recipe(found):
-    split = load_corpus(SHIPPED).splits[record.SPLIT]
+    split = load_corpus(SHIPPED).splits[study.SPLIT]
     for run in found["runs"][::7]:  # every setting, every variant and every seed
         right = short_pairs(split, 4, study.SETTINGS[run["setting"]].test_pairs)
         for weights in ("last", "averaged"):

@@ -13,7 +13,7 @@ import pytest
 import torch
 from tiny_training import assert_equal, at_step, make_pairs, make_trainer, weights_of
 
-from transformer.model import hub
+from transformer.saving import hub
 from transformer.training.checkpoint import load_state, load_weights
 from transformer.training.curve import read_curve
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 #: What the reference documents. Studies have pages of their own.
 PACKAGES = ("transformer", "transformer_book", "transformer_book.studies")
-# Modules of the book whose names begin so are run, or serve one that is run.
-_SCRIPTS = ("record", "ship", "bench", "peer")
+# Modules of the book with these names are run, or serve one that is run.
+_SCRIPTS = ("record", "ship", "bench", "peer", "peers")
 
 _ENTRY = """## `{0}`
 
@@ -32,7 +32,7 @@ def modules(root: Path, package: str = "transformer") -> list[tuple[str, ast.Mod
         parts = name.split(".")
         # The command line explains itself, and so do the scripts of the book; studies have pages
         # of their own.
-        is_script = parts[0] == "transformer_book" and parts[-1].startswith(_SCRIPTS)
+        is_script = parts[0] == "transformer_book" and parts[-1] in _SCRIPTS
         is_script |= package == "transformer_book" and parts[1:2] == ["studies"]
         if any(part.startswith("_") for part in parts) or parts[1:2] == ["cli"] or is_script:
             continue

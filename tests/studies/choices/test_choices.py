@@ -10,7 +10,7 @@ from scipy.stats import ttest_rel
 
 from transformer.model.config import TransformerConfig
 from transformer.recipes.record import describe_environment, read_record
-from transformer_book.rank_correlation import spearman, spearman_interval
+from transformer_book.statistics import spearman, spearman_interval
 from transformer_book.studies.choices import record, study
 from transformer_book.studies.choices.claims import (
     CONCLUSIONS,

@@ -47,7 +47,7 @@ class Windows:
     inputs: Float[Tensor, "windows days features"]
     flow: Float[Tensor, "windows horizon"]  #: of the days to forecast.
     today: Float[Tensor, " windows"]  #: flow of the last day before them.
-    river: Float[Tensor, " windows"]  #: index into :data:`NAMES`.
+    river: Float[Tensor, " windows"]  #: index into ``NAMES``.
 
 
 def cut_windows(rivers: Rivers, first: int, end: int) -> Windows:
