@@ -12,14 +12,6 @@ from transformer.inference.translator import Translator
 from transformer.interop import CTranslate2Translator, from_marian
 
 
-def test_an_unfinished_run_is_its_newest_checkpoint_and_says_so(trained, tmp_path):
-    folder = shutil.copytree(trained[0], tmp_path / "run")
-    shutil.rmtree(folder / "model")
-    said = f"{folder} has no finished model; using its newest checkpoint, step-00000006\n"
-    assert run("average", folder, trained[0], "-o", tmp_path / "mean").stderr == said
-    assert run("export", folder, tmp_path / "out", "--to", "marian").stderr == said
-
-
 class TestAverage:
     def test_a_run_and_its_named_checkpoints_give_the_same_model(self, trained, tmp_path):
         shown = run("average", trained[0], "--last", 2).stdout

@@ -55,21 +55,6 @@ def test_the_number_of_threads_is_set_before_work_begins(monkeypatch):
         fails("evaluate", "--threads", wrong, saying=f"--threads must be 1 to .*, got {wrong}")
 
 
-def test_closed_streams_give_no_traceback():
-    start = [sys.executable, "-m", "transformer.cli"]
-    options = dict(cwd=ROOT, capture_output=True, text=True)
-    line = subprocess.run(["sh", "-c", '"$@" translate <&-', "sh", *start], **options)
-    assert (line.returncode, line.stdout) == (2, "")
-    assert line.stderr == ("transformer: error: standard input is closed; give TEXT or --input\n")
-    for task in ("translate Hi", "evaluate"):
-        line = subprocess.run(["sh", "-c", f'"$@" {task} >&-', "sh", *start], **options)
-        assert line.returncode == 2 and line.stderr.count("\n") == 1
-        assert line.stderr.startswith("transformer: error: standard output is closed")
-    for closed in (">&-", "<&- >&- 2>&-"):
-        line = subprocess.run(["sh", "-c", f'"$@" corpora {closed}', "sh", *start], **options)
-        assert (line.returncode, line.stderr) == (0, "")
-
-
 def test_errors_of_syntax_and_of_ours_are_one_line(monkeypatch):
     fails("translate", "--beem-size", 3, saying="No such option.*--beem-size")
     fails("--beem", saying="No such option: --beem")

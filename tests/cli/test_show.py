@@ -5,7 +5,6 @@ import shutil
 
 from tests.cli.conftest import fails, run
 from transformer.data.corpora import corpus_names
-from transformer.recipes.overrides import parse_changes
 from transformer.recipes.presets import PRESETS
 from transformer.recipes.record import read_record
 
@@ -29,14 +28,6 @@ def test_info_of_this_installation_and_of_a_preset():
     assert re.search(r"^d_model +512$", shown, re.M)
     for name in ("multi30k-recurrent", "multi30k-convolutional"):
         assert re.search(r"^parameters +\d,\d{3},\d{3} ", run("info", name).stdout, re.M)
-
-
-def test_what_info_shows_can_be_set():
-    shown = re.findall(r"^(\w+) +(\S+)$", run("info", "smoke").stdout, re.M)
-    words = [f"{name}={value}" for name, value in shown if name not in ("name", "parameters")]
-    assert len(words) > 40
-    preset = PRESETS["smoke"]
-    assert preset.with_changes(**parse_changes(preset, words)) == preset
 
 
 def test_info_of_a_model(trained, tmp_path):

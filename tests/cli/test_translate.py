@@ -2,7 +2,6 @@
 
 import gzip
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -125,16 +124,6 @@ def test_options_are_checked_before_the_model_is_loaded(options, saying, monkeyp
     # As outside the tests, where no annotation is checked.
     monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
     fails("translate", "-m", "nothing", "the cat", *options, saying=saying)
-
-
-def test_the_name_of_a_file_is_not_translated(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("text.en").write_text("the cat\n")
-    Path("my text.en").write_text("the cat\n")
-    for name, quoted in (("text.en", "text.en"), ("-", "-"), ("my text.en", "'my text.en'")):
-        fails("translate", "-m", "nothing", name, saying=f"for a file, use --input {quoted}$")
-    fails("translate", "-m", "nothing", "-i", "no.en", saying="No such file or directory: no.en")
-    fails("translate", "-m", "nothing", "-i", tmp_path, saying="Is a directory")
 
 
 def test_a_pipe_is_answered_line_by_line_and_may_close(trained):

@@ -11,7 +11,6 @@ from transformer.data.batching import (
     Sentences,
     TokenBatches,
     encode_pairs,
-    padding_waste,
 )
 from transformer.data.parallel import Split, StreamedSplit
 from transformer.data.tokenizer import Tokenizer
@@ -124,14 +123,6 @@ def test_batch_by_hand():
     assert batch.labels.tolist() == [[2, 0, 0, 0], [4, 5, 6, 2], [3, 2, 0, 0]]
     assert (batch.num_source_tokens, batch.num_target_tokens, len(batch)) == (6, 7, 3)
     assert {t.dtype for t in (batch.source, batch.target_input, batch.labels)} == {torch.int64}
-
-
-def test_padding_waste_by_hand():
-    batches = TokenBatches(pairs_of_lengths([(1, 2), (3, 2)]), 100)
-    assert padding_waste([batches.batch(np.array([0, 1]))]) == pytest.approx(2 / 10)
-    assert padding_waste([batches.batch(np.array([0]))]) == 0
-    with pytest.raises(ValueError, match="at least one batch"):
-        padding_waste([])
 
 
 def test_two_tokenizers_must_agree_on_the_special_ids():

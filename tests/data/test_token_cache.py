@@ -121,20 +121,6 @@ def test_damaged_files_are_replaced(files, tokenizer, tmp_path):
         assert_same_pairs(cached_pairs(tokenizer, text, tmp_path), whole)
 
 
-def test_errors_are_those_of_files_read_into_memory_and_leave_nothing(
-    write_lines, tokenizer, tmp_path, monkeypatch
-):
-    text = stream_parallel_files(write_lines("a.en", ["1", "2"]), write_lines("a.de", ["eins"]))
-    with pytest.raises(ValueError, match=r"a\.en has 2, .*a\.de has 1"):
-        cached_pairs(tokenizer, text, tmp_path / "cache")
-    latin = tmp_path / "latin"
-    latin.write_bytes(b"one\n" * 50 + "schön\n".encode("latin-1"))
-    monkeypatch.setattr("transformer.data.lines._BLOCK", 64)  # so that it is in the fourth
-    with pytest.raises(ValueError, match=r"line 51 holds the byte 0xf6 \(byte 203 of the file"):
-        cached_pairs(tokenizer, stream_parallel_files(latin, latin), tmp_path / "cache")
-    assert not [p for p in (tmp_path / "cache").iterdir() if not p.name.endswith(".lock")]
-
-
 def test_a_full_disk_gives_a_one_line_error_and_leaves_nothing(
     files, tokenizer, tmp_path, limit_file_size
 ):

@@ -42,16 +42,6 @@ def test_the_licence_is_that_of_the_text(licence, name):
     assert licence in text
 
 
-def test_what_is_unknown_is_left_out():
-    text = model_card()
-    assert ModelCard(text).data.eval_results is None
-    assert "None" not in text and "## Data" not in text and "## Scores" not in text
-    # User's own files have no language codes.
-    files = model_card("runs/own/model", languages=["source", "target"])
-    assert ModelCard(files).data.language is None
-    assert "source to target" not in files and "\n# own\n" in files
-
-
 def test_the_example_runs_and_can_get_another_address(capsys):
     text = (SHIPPED / "README.md").read_text(encoding="utf-8")
     example = text.partition("```python\n")[2].partition("```")[0]

@@ -5,7 +5,6 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from transformer.data.corpora import load_corpus
-from transformer.inference.decoding import beam_search
 from transformer.inference.translator import Translator
 from transformer.saving.locate import SHIPPED_FOLDER
 
@@ -61,13 +60,6 @@ def test_batch_size_and_order(translator, sentences, expected, beam_size):
     order = torch.randperm(len(sentences), generator=torch.Generator().manual_seed(0)).tolist()
     found = translator.translate([sentences[i] for i in order], beam_size=beam_size, batch_size=4)
     assert found == [expected[beam_size][i] for i in order]
-
-
-@BEAMS
-def test_cache(translator, without_cache, sentences, expected, beam_size):
-    model = without_cache(translator.model)
-    found = beam_search(model, pad(translator, sentences[:5]), beam_size)
-    assert translator.tokenizer.decode_batch([f.tokens for f in found]) == expected[beam_size][:5]
 
 
 def pad(translator, sentences, extra=0):

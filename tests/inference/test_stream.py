@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from transformer.data.lines import iterate_lines
 from transformer.data.tokenizer import Tokenizer
-from transformer.inference import stream
 from transformer.inference.stream import read_lines, translate_lines
 from transformer.inference.translator import Translator
 
@@ -56,27 +55,6 @@ def test_as_many_lines_come_out_as_go_in(translator, lines):
     text = "".join(f"{line}\n" for line in found)
     assert len(text.splitlines()) == len(lines)
     assert len(list(io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8"))) == len(lines)
-
-
-def test_a_line_without_end_is_refused_before_memory_is_full(monkeypatch):
-    monkeypatch.setattr(stream, "LONGEST_LINE", 1000)
-
-    class Endless(io.RawIOBase):
-        read_so_far = 0
-
-        def readable(self):
-            return True
-
-        def readinto(self, buffer):
-            self.read_so_far += len(buffer)
-            assert self.read_so_far < 1_000_000
-            buffer[:] = b"x" * len(buffer)
-            return len(buffer)
-
-    with pytest.raises(ValueError, match="line 1: more than 1,000 bytes"):
-        next(read_lines(io.BufferedReader(Endless())))
-    ok = list(read_lines(io.BytesIO(b"x" * 999 + b"\n" + b"y" * 1000)))
-    assert list(map(len, ok)) == [999, 1000]
 
 
 @pytest.mark.parametrize(

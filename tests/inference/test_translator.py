@@ -132,18 +132,6 @@ def test_bad_texts(translator):
             translator(other)
 
 
-def test_only_learned_positions_limit_a_sentence(translator, small_transformer, tokenizer):
-    text = "Where is the train station? " * 20
-    with pytest.raises(ValueError, match="more than the 80"):
-        translator(text)
-    for positions in ("sinusoidal", "rotary"):
-        model = small_transformer(tokenizer.vocab_size, positions=positions, max_length=80)
-        ids = torch.tensor([[*tokenizer.encode(text.strip()), tokenizer.eos_id]])
-        best = beam_search(model, ids, max_length=5)[0]
-        found = Translator(model, tokenizer).translate(text, max_length=5, return_scores=True)
-        assert found.tokens == best.tokens and ids.size(1) > 80
-
-
 # ------------------------------------------------------------------ options and scores
 
 
@@ -378,14 +366,6 @@ def test_not_fast_is_plain_whatever_was_before(small_transformer, tokenizer, tmp
     folder = plain.save_pretrained(tmp_path)
     assert not is_enabled(Translator.from_pretrained(folder, fast=False).model)
     assert is_enabled(Translator.from_pretrained(folder).model)
-
-
-def test_a_damaged_card_does_not_keep_a_model_from_loading(translator, tmp_path):
-    translator.save_pretrained(tmp_path)
-    (tmp_path / "README.md").write_bytes(b"---\nlanguage: [de\n---\nfran\xe7ais")
-    loaded = Translator.from_pretrained(tmp_path)
-    assert loaded.card.endswith("fran\ufffdais")
-    assert loaded(TEXTS[0], max_length=5) == translator(TEXTS[0], max_length=5)
 
 
 def test_a_model_on_the_hub_is_all_that_a_download_needs(translator, hub, tmp_path):

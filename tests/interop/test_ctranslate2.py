@@ -90,13 +90,6 @@ def test_what_it_cannot_have_is_refused_before_a_folder_is_written(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("size", [0, -1])
-def test_a_batch_holds_at_least_one_sentence(tmp_path, size):
-    to_ctranslate2(make(), tmp_path / "out")
-    with pytest.raises(ValueError, match=f"batch_size must be .* at least 1, got {size}"):
-        CTranslate2Translator(tmp_path / "out").translate(["a"], batch_size=size)
-
-
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 def test_lengths_end_at_the_positions_of_the_export(tmp_path, positions):
     """Nothing is truncated silently: the export has ``max_length`` positions, of any kind."""

@@ -81,19 +81,6 @@ def test_a_model_made_by_torch_computes_the_same(norm_first, bias):
     assert model.config == from_torch(to_torch(model), model.embedding.weight).config or not bias
 
 
-def test_each_rate_of_dropout_reaches_its_place():
-    model = make(dropout=0.1, attention_dropout=0.2, activation_dropout=0.3).train()
-    stacks = to_torch(model)
-    assert stacks.training
-    for layer in [*stacks.encoder.layers, *stacks.decoder.layers]:
-        assert layer.dropout1.p == layer.dropout2.p == 0.1
-        assert layer.self_attn.dropout == 0.2 and layer.dropout.p == 0.3
-    last = stacks.decoder.layers[-1]
-    assert last.dropout3.p == 0.1 and last.multihead_attn.dropout == 0.2
-    config = from_torch(stacks, model.embedding.weight).config
-    assert (config.dropout, config.attention_dropout, config.activation_dropout) == (0.1, 0.2, 0.3)
-
-
 @pytest.mark.parametrize(
     "changes",
     [dict(d_k=3), dict(d_v=5), dict(attention_scale=1.0), dict(num_kv_heads=1)]

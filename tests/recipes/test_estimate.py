@@ -17,12 +17,10 @@ from transformer.recipes import estimate
 from transformer.recipes.estimate import (
     activation_bytes,
     estimate_time,
-    preview,
     require_disk,
     requirements,
     run_bytes,
     size,
-    training_bytes,
     training_flops,
 )
 from transformer.recipes.presets import PRESETS, Preset
@@ -94,17 +92,6 @@ def test_activations_are_what_autograd_keeps(sizes, precision, monkeypatch):
     assert activation_bytes(config, training) == pytest.approx(total, rel=0.08)
 
 
-def test_memory_of_the_device():
-    config = TransformerConfig(1000, d_model=64, d_ff=256, num_heads=4, num_layers=1)
-    training = TrainingConfig(batch_tokens=512)
-    # 4 bytes each for weight, gradient and two moments; two logits per row, one gradient.
-    rest = activation_bytes(config, training) + 512 * 1000 * 8 + 1000 * 64 * 4
-    assert training_bytes(config, training, 5_000_000) == 16 * 5_000_000 + rest
-    big = PRESETS["wmt14-big"]
-    less = TrainingConfig(**big.training.to_dict() | dict(checkpoint_activations=True))
-    assert activation_bytes(big.model, less) < activation_bytes(big.model, big.training) / 3
-
-
 def test_needs_of_the_papers_models():
     base, big = (requirements(PRESETS[f"wmt14-{n}"], on_gpu=True) for n in ("base", "big"))
     assert base.parameters == 63_082_496 and base.hours is None
@@ -141,12 +128,6 @@ def test_the_time_that_is_left(tmp_path, preset, corpus, monkeypatch):
     for step, expected in ((0, 16 + 2 * validation), (5, 6 + validation), (8, 0)):
         run.trainer.step = step
         assert left() == pytest.approx(expected + evaluation)
-
-
-def test_a_preview_times_steps_without_the_corpus(preset):
-    large = preset.with_changes(corpus="wmt14-en-de", batch_tokens=2000, compile=True)
-    needs = preview(large)
-    assert needs.hours > 0 and needs.download > 0 and preview(large, at_hand=True).download == 0
 
 
 def test_numbers_in_words():

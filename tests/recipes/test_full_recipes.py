@@ -70,8 +70,8 @@ def test_from_one_command_to_a_record(tmp_path, wmt14, name, averaged, per_step)
     # The training text was not held in memory: its ids are mapped from here.
     assert len(list(tmp_path.glob("cache/transformer-book/tokens/*/header.json"))) == 1
     # The needs come first.
-    assert f"needs of {name}, " in result.stdout.splitlines()[1]
-    assert result.stdout.index("time: about") < result.stdout.index("400 training pairs")
+    assert f"needs of {name}, " in result.stdout.splitlines()[0]
+    assert result.stdout.index("disk: ") < result.stdout.index("400 training pairs")
 
     record = read_record(tmp_path / "run/run.json")
     full = get_preset(name)

@@ -1,7 +1,5 @@
 """Presets are valid, every field can be changed, and a mistyped name gets a hint."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -42,15 +40,6 @@ def test_the_command_repeats_the_preset():
     start, *settings = command.split(" --set ")
     assert start == "transformer train smoke"
     assert PRESETS["smoke"].with_changes(**parse_changes(PRESETS["smoke"], settings)) == changed
-
-
-def test_the_command_names_the_files_and_no_limit_that_they_do_not_have():
-    files = {"train": ("my text.en", "b"), "test": ("c", "d")}
-    command = replace(PRESETS["smoke"].uncapped(), corpus="my text.en").command(files, "data")
-    assert command == (
-        "transformer train smoke --data-dir data --source-file 'my text.en' --target-file b "
-        "--test-source-file c --test-target-file d"
-    )
 
 
 def test_each_change_goes_where_its_field_is():

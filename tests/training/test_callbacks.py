@@ -102,22 +102,6 @@ def test_a_state_that_could_not_be_loaded_is_refused_before_the_first_step(tmp_p
             make_trainer(tmp_path, own=dict(callbacks=[wrong]))
 
 
-def test_stop_ends_the_run_after_the_step_with_everything_saved(tmp_path):
-    class Stop(Callback):
-        def on_step(self, trainer):
-            if trainer.step == 7:
-                trainer.stop()
-
-    trainer = make_trainer(tmp_path, own=dict(callbacks=[Stop()]), log_every=100)
-    assert trainer.fit() is True and trainer.step == 7
-    assert load_state(tmp_path / "state.pt")["progress"]["step"] == 7
-    assert trainer.checkpoints()[-1].name == "step-00000007.safetensors"
-    # Without the callback, the run goes on as if it had not been stopped.
-    going_on, straight = make_trainer(tmp_path), make_trainer(tmp_path / "straight")
-    assert going_on.fit() and straight.fit() and going_on.step == 16
-    assert_equal(weights_of(going_on.model), weights_of(straight.model))
-
-
 # ---------------------------------------------------------------------- early stopping
 
 

@@ -120,15 +120,6 @@ def test_batches_that_were_made_with_other_settings(tmp_path, name, theirs):
         Trainer(make_model(), batches, CONFIG, tmp_path)
 
 
-def test_pairs_are_batched_by_the_recipe_and_validation_keeps_all(tmp_path):
-    config = replace(CONFIG, seed=4, max_length=6, batch_tokens=7)
-    trainer = Trainer(make_model(), make_pairs(), config, tmp_path, validation=make_pairs(9, 1))
-    plan = TokenBatches(make_pairs(), 7, 4, 6).epoch(0)
-    made = trainer.batches.epoch(0)
-    assert len(made) == len(plan) and all(map(np.array_equal, made, plan))
-    assert trainer.validation.num_dropped == 0 and trainer.validation.batch_tokens == 8
-
-
 def test_pairs_that_are_too_long_are_counted_in_one_warning(tmp_path):
     config = replace(CONFIG, max_length=None, batch_tokens=6)
     for given in (make_pairs(), TokenBatches(make_pairs(), 6)):
@@ -142,13 +133,6 @@ def test_pairs_that_are_too_long_are_counted_in_one_warning(tmp_path):
         assert [str(each.message) for each in caught] == expected
     with pytest.warns(UserWarning, match=r"with more than 3 tokens \(max_length\)"):
         Trainer(make_model(), make_pairs(), replace(CONFIG, max_length=3), tmp_path)
-
-
-def test_a_model_that_was_moved_is_noticed(tmp_path):
-    trainer = make_trainer(tmp_path, max_steps=1)
-    trainer.model.to("meta")
-    with pytest.raises(ValueError, match=r"model is on meta, but training runs on cpu"):
-        trainer.fit()
 
 
 @pytest.mark.parametrize("scores", [None, 3.0, dict(bleu="high"), dict(bleu=None)])

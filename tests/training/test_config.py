@@ -40,45 +40,27 @@ def test_a_value_out_of_range_is_refused_by_name(field, value):
         TrainingConfig(**{field: value})
 
 
-@pytest.mark.parametrize("asked, fast, used", [
-    ("bf16", False, "fp32"), ("bf16", True, "bf16"), ("fp32", False, "fp32"),
-])  # fmt: skip
-def test_a_processor_without_bfloat16_trains_in_float32_and_a_line_says_so(
-    monkeypatch, asked, fast, used
-):
-    monkeypatch.setattr(config, "multiplies_bfloat16", lambda: fast)
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        assert usable_precision(asked, torch.device("cpu")) == used
-    assert [str(each.message) for each in found] == [
-        "PyTorch has no fast products of bfloat16 on this processor: training runs in "
-        '"fp32" instead of "bf16"'
-    ] * (used != asked)
-
-
-def test_float16_needs_a_gpu():
-    with pytest.raises(ValueError, match='"fp16" needs a GPU'):
-        usable_precision("fp16", torch.device("cpu"))
-
-
 @pytest.mark.parametrize(
-    "capability, asked, used",
+    "device, capability, asked, used",
     [
-        ((7, 5), "bf16", "fp16"),
-        ((7, 5), "fp32", "fp32"),
-        ((7, 5), "fp16", "fp16"),
-        ((8, 0), "bf16", "bf16"),
-        ((9, 0), "bf16", "bf16"),
+        ("cpu", (7, 5), "bf16", "fp32"),
+        ("cpu", (7, 5), "fp32", "fp32"),
+        ("cuda", (7, 5), "bf16", "fp16"),
+        ("cuda", (7, 5), "fp32", "fp32"),
+        ("cuda", (7, 5), "fp16", "fp16"),
+        ("cuda", (8, 0), "bf16", "bf16"),
     ],
 )
-def test_a_gpu_without_bfloat16_trains_in_float16_and_a_line_says_so(
-    monkeypatch, capability, asked, used
+def test_a_device_without_bfloat16_gets_another_precision_and_a_line_says_so(
+    monkeypatch, device, capability, asked, used
 ):
+    monkeypatch.setattr(config, "multiplies_bfloat16", lambda: False)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: capability)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        assert usable_precision(asked, torch.device("cuda", 0)) == used
+        assert usable_precision(asked, torch.device(device)) == used
     assert len(found) == (used != asked)
-    if found:
-        line = str(found[0].message)
-        assert "7.5" in line and '"fp16" instead of "bf16"' in line and "\n" not in line
+    for each in found:
+        assert f'"{used}" instead of "{asked}"' in str(each.message)
+    with pytest.raises(ValueError, match='"fp16" needs a GPU'):
+        usable_precision("fp16", torch.device("cpu"))

@@ -162,24 +162,6 @@ def test_a_state_that_cannot_be_read_now_is_not_taken_for_damaged(tmp_path, monk
     trainer_in(tmp_path).resume()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda state: {},
-        lambda state: state | {"model": None},
-        lambda state: state | {"progress": {"step": "x"}},
-        lambda state: state | {"optimizer": {}},
-        lambda state: state | {"random": []},
-    ],
-)
-def test_a_state_with_other_content_is_refused(tmp_path, change):
-    trainer_in(tmp_path, max_steps=3).fit()
-    save_state(change(load_state(tmp_path / "state.pt")), tmp_path / "state.pt")
-    with pytest.raises(ValueError, match=r"state\.pt is not") as caught:
-        trainer_in(tmp_path).fit()
-    assert "\n" not in str(caught.value)
-
-
 # ---------------------------------------------------------------------- two processes
 
 OTHER = """
@@ -221,14 +203,6 @@ def test_a_second_run_in_a_folder_is_refused_and_changes_nothing(tmp_path, other
     other_process.kill()
     other_process.wait()
     assert trainer_in(tmp_path, max_steps=1).fit() is True
-
-
-def test_a_run_that_has_ended_releases_its_folder(tmp_path, request):
-    mine = trainer_in(tmp_path, max_steps=1)
-    mine.fit()
-    request.getfixturevalue("other_process")
-    with pytest.raises(FolderInUseError):
-        mine.fit()
 
 
 def test_a_second_trainer_of_this_process_is_refused_until_the_first_is_done(tmp_path):

@@ -125,21 +125,6 @@ def test_bfloat16_autocast():
         assert (mine - theirs).norm() < 0.01 * theirs.norm()
 
 
-def test_float16_keeps_the_small_gradients_of_smoothing():
-    """In a large vocabulary, the other tokens have less than float16's smallest normal number."""
-    vocab_size = 37_000
-    states, weight, labels = draw(4, 8), draw(vocab_size, 8, seed=1) / 4, draw_labels(4, vocab_size)
-    inputs = [states.requires_grad_(), weight.requires_grad_()]
-    exact, _ = projected_cross_entropy(*inputs, labels, 0.1)
-    expected = torch.autograd.grad(exact, inputs)
-    with torch.autocast("cpu", dtype=torch.float16):
-        loss, _ = projected_cross_entropy(*inputs, labels, 0.1)
-    torch.testing.assert_close(loss, exact, rtol=1e-3, atol=0)
-    for mine, theirs in zip(torch.autograd.grad(loss, inputs), expected, strict=True):
-        assert (mine - theirs).norm() < 0.01 * theirs.norm()
-    torch.testing.assert_close(mine.sum(0), theirs.sum(0), rtol=0.02, atol=1e-3)
-
-
 def test_the_logits_never_exist_as_a_whole():
     states, weight = draw(64, 4).requires_grad_(), draw(500, 4, seed=1).requires_grad_()
     largest = 0
@@ -191,12 +176,6 @@ def test_loss_of_a_model_and_the_gradient_of_its_shared_matrix(batch, sharing, v
     logits = model(source, target_input).transpose(1, 2)
     bare = F.cross_entropy(logits, labels, ignore_index=0, reduction="sum")
     torch.testing.assert_close(nll, bare.detach())
-
-
-def test_loss_ignores_padding_however_much_there_is(batch):
-    criterion = TranslationLoss(make_model("three-way"))
-    padded = [F.pad(ids, (0, 3)) for ids in batch]
-    torch.testing.assert_close(criterion(*padded)[0], criterion(*batch)[0])
 
 
 # ---------------------------------------------------------------------- perplexity

@@ -64,9 +64,9 @@ def train(
 
     The training text is the preset's corpus, or two files of your own whose lines are translations
     of each other. Without validation files, some of these lines are held out. Before a large
-    download, and again before training, the command prints the disk space, memory and time that the
-    run needs. Ctrl-C saves and stops; the same command resumes. The model is written to DIR/model,
-    and the record of the run to DIR/run.json.
+    download, the command prints the disk space and the memory that the run needs, and before
+    training also its time. Ctrl-C saves and stops; the same command resumes. The model is written
+    to DIR/model, and the record of the run to DIR/run.json.
 
     On a GPU, a preset in half precision is fitted to the card: the tokens per step come in as few
     batches as its memory allows. What you set with --set stays.
@@ -156,17 +156,14 @@ def _announce(recipe: "Preset", folder: Path, data_dir: Path | None) -> None:
     """Before a large download, print what the run needs; raise OSError if the disk lacks space."""
     from huggingface_hub.constants import HF_HOME
 
-    from transformer.recipes.estimate import LARGE_CORPORA, preview, require_disk
+    from transformer.recipes.estimate import LARGE_CORPORA, require_disk, requirements
     from transformer.saving.locate import STATE
 
     if recipe.corpus not in LARGE_CORPORA or (folder / STATE).exists():
         return
-    first = _first_process()
-    if first:
-        typer.echo("timing a step of this size to estimate what the run needs ...")
-    needs = preview(recipe, _at_hand(recipe.corpus, data_dir))
-    if first:
-        typer.echo("\n".join([*needs.lines(), *_without_gpu(needs.hours)]))
+    needs = requirements(recipe, at_hand=_at_hand(recipe.corpus, data_dir))
+    if _first_process():
+        typer.echo("\n".join([*needs.lines(), *_without_gpu()]))
     cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME) / "datasets")
     (language,) = {*recipe.corpus.split("-")[1:]} - {"en"}
     kept = cache / "wmt___wmt14" / f"{language}-en"  # where `datasets` keeps this corpus
@@ -189,11 +186,11 @@ def _train_and_evaluate(run: "TranslationRun", say: Callable[[str], None]) -> No
         run.finish(say)
 
 
-def _without_gpu(hours: float | None) -> list[str]:
-    """Return a warning if training would take days on a CPU."""
+def _without_gpu() -> list[str]:
+    """Return a warning if a preset of this size would train on a CPU."""
     from transformer.inference.device import choose_device
 
-    if hours is None or hours < 24 or choose_device().type != "cpu":
+    if choose_device().type != "cpu":
         return []
     return [
         "device: the CPU, because PyTorch finds no GPU. This preset needs a GPU; presets for a CPU "

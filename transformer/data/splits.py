@@ -126,9 +126,6 @@ def find_leaks(splits: Mapping[str, Split]) -> list[str]:
     Counts the sentences of a split that occur verbatim on the same side of another split, and the
     pairs whose two sides are equal, if they are more than 1% of a split. The training text is read
     once and may be larger than the memory.
-
-    Args:
-        splits: splits by name; ``train`` is the training text.
     """
     held_out = {name: split for name, split in splits.items() if name != "train"}
     sentences = {name: (set(split.source), set(split.target)) for name, split in held_out.items()}

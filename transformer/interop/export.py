@@ -58,13 +58,7 @@ def checked(translator: Translator) -> tuple[Transformer, Tokenizers]:
 
 
 def write_readme(translator: Translator, folder: Path, form: Form) -> None:
-    """Write a README that shows how to use an export, with the model card if there is one.
-
-    Args:
-        translator: the translator that was exported.
-        folder: folder of the export.
-        form: form of the export.
-    """
+    """Write a README that shows how to use an export, with the model card if there is one."""
     text = _fill(f"{form}.md", translator)
     codes = getattr(translator.tokenizer, "language_codes", [])
     if codes:

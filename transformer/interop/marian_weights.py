@@ -68,12 +68,7 @@ class NamePair:
 
 
 def layer_names(stack: str, number: int) -> Iterator[NamePair]:
-    """Pair the names of one layer.
-
-    Args:
-        stack: "encoder" or "decoder".
-        number: of the layer, from 0.
-    """
+    """Pair the names of one layer."""
     ours, theirs = f"{stack}.{number}", f"model.{stack}.layers.{number}"
     modules: dict[str, str] = {}
     for attention, their_attention in ATTENTION.items():
@@ -243,11 +238,6 @@ def unfold_bias(
     folded: Float[Tensor, "V d_model"], rows: Float[Tensor, "V d_model"], norm: nn.LayerNorm
 ) -> tuple[Float[Tensor, " V"], Float[Tensor, " d_model"]] | None:
     """Undo :func:`fold_bias`.
-
-    Args:
-        folded: what it returned.
-        rows: what it may have been given.
-        norm: as it left it.
 
     Returns:
         The bias and the former shift of the norm, to rounding; None if ``folded`` is not made of

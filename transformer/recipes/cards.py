@@ -63,11 +63,6 @@ def on_card(preset: Preset, card: Card, fixed: Collection[str] = ()) -> Preset:
 
     The tokens per step stay those of the preset. They come in as few batches as the memory allows,
     and activations are recomputed only where even small batches do not fit.
-
-    Args:
-        preset: the recipe.
-        card: where it will train.
-        fixed: fields that keep their values.
     """
     training = preset.training
     if training.precision == "fp32" or not isinstance(preset.model, TransformerConfig):

@@ -3,9 +3,8 @@
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import numpy as np
@@ -13,11 +12,10 @@ import torch
 
 from transformer.data.batching import EncodedPairs, Sentences, TokenBatches
 from transformer.data.parallel import Split
-from transformer.inference.device import choose_device
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.model.layers import GATED
-from transformer.recipes.architectures import ModelConfig, build_model, count_parameters
+from transformer.recipes.architectures import ModelConfig, count_parameters
 from transformer.recipes.presets import Preset
 from transformer.training.config import TrainingConfig
 from transformer.training.curve import duration
@@ -36,7 +34,6 @@ LARGE_CORPORA = {
 SENTENCE = 28
 
 _SAMPLE = 64  # sentences to translate when the search is timed
-_CPU_BATCH = 1000  # tokens; a larger batch would take a CPU minutes
 
 
 def hardware_flops(hours: float | int, devices: int = 8, tflops: float | int = 9.5) -> float:
@@ -257,26 +254,6 @@ def measure_step(trainer: Trainer, repeats: int = 3) -> float:
                 started = perf_counter()
     trainer.optimizer.zero_grad()
     return (perf_counter() - started) / repeats * trainer.config.accumulate
-
-
-def preview(preset: Preset, at_hand: bool = False) -> Requirements:
-    """Work out what a run needs before its corpus is loaded, from a step on random sentences.
-
-    A CPU times a smaller batch and scales it up. The model is not compiled, so a preset that
-    compiles it will be faster than the estimate. ``at_hand`` says that the corpus is already on
-    this machine.
-    """
-    on_gpu, budget = choose_device().type == "cuda", preset.training.batch_tokens
-    if not on_gpu:
-        budget = min(budget, _CPU_BATCH)
-    batches = random_batches(preset, batch_tokens=budget)
-    config = replace(preset.training, batch_tokens=budget, compile=False)
-    with TemporaryDirectory() as folder:
-        trainer = Trainer(build_model(preset.model), batches, config, folder, progress=False)
-        seconds = measure_step(trainer, repeats=3 if on_gpu else 1)
-    seconds *= preset.training.batch_tokens / budget * preset.training.max_steps
-    devices = trainer.accelerator.num_processes
-    return requirements(preset, None, seconds, devices, on_gpu, at_hand)
 
 
 def random_batches(

@@ -95,12 +95,7 @@ def save_state(state: dict[str, Any], path: Path | str) -> None:
 
 
 def require_loadable(value: Any, name: str) -> None:
-    """Raise TypeError if :func:`load_state` would refuse a value, or one in it.
-
-    Args:
-        value: a part of a state.
-        name: of the value, for the message.
-    """
+    """Raise TypeError if :func:`load_state` would refuse a value, or one in it."""
     if isinstance(value, dict):
         for key, each in value.items():
             require_loadable(key, f"a key of {name}")

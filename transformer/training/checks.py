@@ -142,12 +142,7 @@ def validation_batches(
 
 
 def warn_of_dropped(name: str, batches: TokenBatches | None) -> None:
-    """Warn of pairs that are too long for their batches.
-
-    Args:
-        name: "training" or "validation".
-        batches: of these pairs; None passes.
-    """
+    """Warn of pairs that are too long for their batches."""
     if batches is None or not batches.num_dropped:
         return
     limits = {"batch_tokens": batches.batch_tokens, "max_length": batches.max_length or math.inf}
@@ -161,11 +156,6 @@ def warn_of_dropped(name: str, batches: TokenBatches | None) -> None:
 
 def require_fitting(name: str, batches: TokenBatches | None, model: TranslationModel) -> None:
     """Refuse pairs that were encoded for another model.
-
-    Args:
-        name: name of the argument, for the message.
-        batches: the pairs; None passes.
-        model: the model to train on them.
 
     Raises:
         ValueError: if their tokenizer, special ids, the vocabulary or the longest position do not
@@ -211,10 +201,6 @@ def require_fitting(name: str, batches: TokenBatches | None, model: TranslationM
 def require_tokenizer(tokenizer: Any, model: TranslationModel) -> None:
     """Refuse a tokenizer of another model.
 
-    Args:
-        tokenizer: one for both languages, or a pair; None passes.
-        model: the model to compare it with.
-
     Raises:
         TypeError: if ``tokenizer`` comes from another library.
         ValueError: if vocabulary sizes or special ids differ, or the run could not save it.
@@ -252,10 +238,6 @@ def require_score(score: Any) -> None:
 
 def numbers_of(scores: Any, measured: Collection[str] = ()) -> dict[str, float]:
     """Return the result of ``score`` as numbers by name.
-
-    Args:
-        scores: what ``score`` returned.
-        measured: names that the trainer itself measured.
 
     Raises:
         TypeError: if it is not that.

@@ -87,12 +87,7 @@ class Report:
         self.hide = not self.main or (None if show is None else not show)
 
     def start(self, step: int, settings: dict[str, Any]) -> None:
-        """Open the curve, the trackers and the bar.
-
-        Args:
-            step: number of steps so far.
-            settings: those of the run, for the trackers.
-        """
+        """Open the curve, the trackers and the bar."""
         self.began = self.step = step
         self.since = time.perf_counter()
         self.curve = Curve(self.folder, step) if self.main else None

@@ -47,9 +47,6 @@ class FolderInUseError(OSError):
 def claim_folder(folder: Path) -> FileLock:
     """Claim a folder for one trainer of this process.
 
-    Args:
-        folder: the run folder; created if it does not exist.
-
     Returns:
         The claim. It lasts until it is released, the last reference to it is dropped or the process
         ends, for whatever reason. On a file system without locks it keeps no other process out.

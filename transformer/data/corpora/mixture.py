@@ -27,10 +27,6 @@ def load_mixture(language: str, data_dir: Path | str | None = None) -> dict[str,
     No training pair shares its source or its target sentence with a pair of the validation set or
     of any test set: those of the mixture, and all others of Tatoeba and Multi30K.
 
-    Args:
-        language: ``de`` or ``fr``, paired with English.
-        data_dir: directory of the user's own files, searched first.
-
     Returns:
         ``train``, shuffled; ``validation`` (newstest2013); ``test`` (newstest2014); and, for scores
         within the training domains, ``tatoeba`` and ``multi30k``, the test splits of these two.

@@ -130,10 +130,6 @@ class Treebank:
 def read_trees(text: str, name: str = "text") -> Iterator[Tree]:
     """Read trees in brackets without changing them: with traces and function tags.
 
-    Args:
-        text: any number of trees, on any number of lines.
-        name: name of the text in messages.
-
     Yields:
         The trees. The outermost pair of brackets, which has no label in Penn files, becomes a tree
         with the label "".
@@ -176,9 +172,6 @@ def plain(tree: Tree) -> Tree | None:
 
     Empty elements are removed, and phrases without other parts. ``NP-SBJ-1`` and ``NP=2`` become
     ``NP``. A root without a label is removed if it has one phrase, otherwise named ``TOP``.
-
-    Args:
-        tree: as returned by :func:`read_trees`.
 
     Returns:
         The tree; None if nothing is left of it.
