@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from transformer import lab
+import transformer_book
 from transformer.cli import app
 from transformer.recipes import record
 from transformer.recipes.overrides import parse_changes
@@ -20,7 +20,7 @@ from transformer.recipes.record import read_record
 from transformer_book.studies import recording
 from transformer_book.studies.recording import Recording, stored_texts
 
-LAB = Path(lab.__file__).parent
+LAB = Path(transformer_book.__file__).parent
 
 
 def test_measurements_are_rounded_and_settings_are_kept(tmp_path):
@@ -114,7 +114,10 @@ class Understood(Exception):
 
 @pytest.mark.filterwarnings("ignore:.* found in sys.modules:RuntimeWarning")  # of runpy
 def test_the_command_of_every_record_exists(monkeypatch):
-    """A recorder and the command line take all its options; a target is in the Makefile."""
+    """A recorder and the command line take all its options; a target is in the Makefile.
+
+    A record whose code has left names the commit that had it.
+    """
     read = argparse.ArgumentParser.parse_args
 
     def stop(self, *given):
@@ -126,7 +129,9 @@ def test_the_command_of_every_record_exists(monkeypatch):
     commands = {content["command"] for content in contents if "command" in content}
     for command in sorted(commands):
         words = shlex.split(command)
-        if words[:2] == ["python", "-m"]:
+        if words[0] == "commit":  # the code has left since
+            assert re.fullmatch(r"commit [0-9a-f]{7,}: python -m [\w.]+", command), command
+        elif words[:2] == ["python", "-m"]:
             monkeypatch.setattr("sys.argv", words[2:])
             with pytest.raises(Understood):
                 runpy.run_module(words[2], run_name="__main__")
