@@ -14,7 +14,7 @@ from transformer.model.transformer import Transformer
 from transformer.recipes.record import read_record
 from transformer_book.studies.what_heads_learn import senses
 from transformer_book.studies.what_heads_learn.ablation import Head, edited, silent
-from transformer_book.studies.what_heads_learn.record_questions import (
+from transformer_book.studies.what_heads_learn.questions import (
     RECORD,
     explanation,
     heads_dict,

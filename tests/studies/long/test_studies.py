@@ -5,9 +5,9 @@ import torch
 
 from transformer.recipes.record import read_record
 from transformer_book.studies.memory import half_precision
+from transformer_book.studies.record import STUDIES
 from transformer_book.studies.sparse import hops, long_steps, segments, truncation
 from transformer_book.studies.sparse.delayed_echo import NOTHING, Echo
-from transformer_book.studies.sparse.record import STUDIES
 
 MODULES = [half_precision, hops, long_steps, segments, truncation]
 
@@ -15,7 +15,7 @@ MODULES = [half_precision, hops, long_steps, segments, truncation]
 @pytest.mark.parametrize("study", MODULES, ids=lambda study: study.__name__.rpartition(".")[2])
 def test_no_run_is_missing(study):
     runs = read_record(study.RECORD)["runs"]
-    assert study.__name__.rpartition(".")[2] in STUDIES
+    assert study.__name__.removeprefix("transformer_book.studies.") in STUDIES
     assert next(iter(study.missing(runs)), None) is None
 
 

@@ -14,9 +14,16 @@ from transformer.inference.translator import Translator
 from transformer.recipes.record import read_record
 from transformer_book.studies.recording import SHIPPED, stored_texts
 from transformer_book.studies.simple_translators import NearestSentence
-from transformer_book.studies.splits import record_leakage
-from transformer_book.studies.splits.leakage import RECORD, Half, draw_halves, recall, training_sets
-from transformer_book.studies.splits.record_leakage import SEEDS, SPLITS
+from transformer_book.studies.splits import leakage as record_leakage
+from transformer_book.studies.splits.leakage import (
+    RECORD,
+    SEEDS,
+    SPLITS,
+    Half,
+    draw_halves,
+    recall,
+    training_sets,
+)
 
 # The test pair is the first. The second has its source, the third its target, the fourth is
 # connected to it through the second only, the fifth not at all.

@@ -9,10 +9,10 @@ from transformer.model.config import TransformerConfig
 from transformer.recipes.evaluation import evaluate
 from transformer.recipes.presets import Preset
 from transformer.training.config import TrainingConfig
-from transformer_book.studies.recipe.record import SPLIT
 from transformer_book.studies.recipe.study import (
     RECORD,
     SETTINGS,
+    SPLIT,
     first_pairs,
     recorded_study,
     run_variant,

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
+from transformer_book.statistics import paired_interval
 from transformer_book.studies.choices.claims import (
     CONCLUSIONS,
     Conclusion,
     gains,
-    paired_interval,
     printed,
     support,
     verdict,
