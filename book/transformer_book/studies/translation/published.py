@@ -64,10 +64,13 @@ _DATA: dict[str, Any] = yaml.safe_load(
 #: The metrics, by the key that scores carry.
 METRICS = {key: Metric(**found) for key, found in _DATA["metrics"].items()}
 
-#: Every published score of the book, and outputs that were scored in both ways.
-PUBLISHED, CONVERSIONS = (
-    tuple(kind(**row | dict(languages=tuple(row["languages"]))) for row in _DATA[name])
-    for name, kind in (("scores", PublishedScore), ("conversions", Conversion))
+#: Every published score of the book.
+PUBLISHED = tuple(
+    PublishedScore(**row | dict(languages=tuple(row["languages"]))) for row in _DATA["scores"]
+)
+#: Outputs that were scored in both ways.
+CONVERSIONS = tuple(
+    Conversion(**row | dict(languages=tuple(row["languages"]))) for row in _DATA["conversions"]
 )
 
 
