@@ -46,10 +46,7 @@ def main() -> None:
 
 
 def compare(translator: Translator, split: Split, kept: dict[str, list[str]]) -> dict[str, Any]:
-    """Translate with this package and with each quantization, on one thread, by every search.
-
-    ``kept`` takes the translations, by search and engine.
-    """
+    """Translate with this package and with each quantization, on one thread, by every search."""
     found: dict[str, Any] = dict(pairs=len(split), megabytes={}, searches={})
     with tempfile.TemporaryDirectory() as folder:
         engines: dict[str, Any] = dict(ours=translator)

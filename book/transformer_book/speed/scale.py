@@ -73,10 +73,7 @@ class PlannedText:
 
 
 def planned_text(pairs: float | int, record: dict[str, Any] | None = None) -> PlannedText:
-    """Scale the measurement to a text of so many pairs, of WMT's mean length on either side.
-
-    ``record`` replaces the one that comes with the package.
-    """
+    """Scale the measurement to a text of so many pairs, of WMT's mean length on either side."""
     sizes = (read_record(RECORD) if record is None else record)["pairs"]
     measured = int(max(sizes, key=int))
     found = sizes[str(measured)]
@@ -94,10 +91,7 @@ def planned_text(pairs: float | int, record: dict[str, Any] | None = None) -> Pl
 
 
 def memory(preset: Preset, processes: int = 1) -> tuple[int, float, int]:
-    """Return parameters, bytes on each GPU, and bytes of the whole training state of a preset.
-
-    ``processes`` GPUs share the weights, the gradients and Adam's moments.
-    """
+    """Return parameters, bytes on each GPU, and bytes of the whole training state of a preset."""
     needs = requirements(preset, on_gpu=True)
     assert needs.device_memory is not None  # a Transformer
     shared = 16 * needs.parameters

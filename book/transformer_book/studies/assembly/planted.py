@@ -1,9 +1,6 @@
 """Nine planted bugs against seven tests: a batch learned by heart, four properties, parity."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +14,7 @@ from transformer.model.masks import causal_mask
 from transformer.model.transformer import Transformer
 from transformer.recipes.record import read_record
 from transformer_book.studies.assembly.memorising import BUGS, NO_BUG, Bug, memorise
+from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.properties import cache_gap, leak_gap, order_gap, padding_gap
 from transformer_book.studies.toy import REVERSE, recited, toy_config
 
@@ -89,11 +87,9 @@ def recorded(steps: int) -> np.ndarray:
 HEADING = dict(pairs=PAIRS, rate=RATE, tests=TESTS)
 
 
-def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
-    done = {(run["bug"], run["steps"], run["seed"]) for run in runs}
-    for steps, bug, seed in product(STEPS, (NO_BUG, *BUGS), SEEDS):
-        if (bug.name, steps, seed) not in done:
-            values = [float(f"{value:.3g}") for value in examine(bug, seed, steps)]
-            run = dict(bug=bug.name, steps=steps, seed=seed, measured=values)
-            yield run, f"{bug.name}, {steps} steps, seed {seed}"
+    bugs = {bug.name: bug for bug in (NO_BUG, *BUGS)}
+    for case in lacking(runs, steps=STEPS, bug=bugs, seed=SEEDS):
+        values = examine(**case | dict(bug=bugs[case["bug"]]))
+        yield case | dict(measured=[float(f"{value:.3g}") for value in values]), str(case)

@@ -65,10 +65,7 @@ def printed(metric: Metric, rows: Iterable[str]) -> dict[str, dict[int, float]]:
 
 
 def gains(values: Values, metric: Metric, better: str, worse: str) -> list[float]:
-    """Return by how much a row is better than another with each seed that both have.
-
-    A gain in perplexity is that of its logarithm, in nats per token.
-    """
+    """Return by how much a row is better than another with each seed that both have."""
     pairs = [(values[better][s], values[worse][s]) for s in values[better] if s in values[worse]]
     if metric == "perplexity":
         return [float(np.log(other / one)) for one, other in pairs]

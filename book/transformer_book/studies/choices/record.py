@@ -50,10 +50,7 @@ def record_rows(
     data_dir: Path | None,
     until: float,
 ) -> None:
-    """Train and record those of the ``rows`` that are missing, all with the first seed first.
-
-    ``presets`` has the recipe of every row; no run is begun after the ``time.time()`` of ``until``.
-    """
+    """Train and record those of the ``rows`` that are missing, all with the first seed first."""
     runs = read_record(output)["runs"] if output.exists() else []
     texts, environment = stored_texts(output), describe_environment()
     order, text = list(presets), None

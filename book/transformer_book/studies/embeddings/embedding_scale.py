@@ -4,9 +4,8 @@ There are two tasks: reversing a sequence depends on the positions of its symbol
 does not. Symbols, lengths and vocabulary are the same in both.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from transformer.model.transformer import Transformer
 from transformer.training.schedule import learning_rate
+from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.together import Together
 from transformer_book.studies.toy import ToyTask, toy_config
 from transformer_book.studies.training_loop import optimise
@@ -102,11 +102,9 @@ def losses_of(
 HEADING = dict(steps=STEPS, block=BLOCK, seeds=SEEDS)
 
 
-def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Train the runs that a record lacks, and yield each with a line about it."""
-    done = {(run["start"], run["task"], run["rate"]) for run in runs}
-    for rate, task, start in product(RATES, TASKS, STARTS):
-        if (start.name, task, rate) not in done:
-            losses = learn(start, task, rate)
-            run = dict(start=start.name, task=task, rate=rate, losses=losses.tolist())
-            yield run, f"{start.name}, {task}, {rate:g}: {losses[:, -2:].mean():.2f}"
+def missing(runs: Runs) -> Missing:
+    """Train what a record lacks, and yield each run with a line about it."""
+    starts = {start.name: start for start in STARTS}
+    for case in lacking(runs, rate=RATES, task=TASKS, start=starts):
+        losses = learn(**case | dict(start=starts[case["start"]]))
+        yield case | dict(losses=losses.tolist()), f"{case}: {losses[:, -2:].mean():.2f}"

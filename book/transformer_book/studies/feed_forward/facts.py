@@ -5,9 +5,8 @@ The networks spend their parameters on a feed-forward layer, on wider attention,
 of attention.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import EncoderLayer, PositionwiseFeedForward, Residual
+from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.together import Together
 from transformer_book.studies.training_loop import optimise
 
@@ -168,15 +168,12 @@ def best_rate(
 HEADING = dict(steps=STEPS, seeds=SEEDS)
 
 
-def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
-    done = {(run["shape"], run["task"], run["rate"]) for run in runs}
-    tasks: list[tuple[Shape, Task]] = [(BARE, "move")]
-    tasks += [(shape, "know") for shape in (BARE, *FEED_FORWARD, *WIDER, *DEEPER)]
-    for (shape, task), rate in product(tasks, RATES):
-        if (shape.name, task, rate) in done:
-            continue
-        shares = learn(shape, task, rate)
-        run = dict(shape=shape.name, task=task, rate=rate, parameters=parameters(shape))
+    shapes = {shape.name: shape for shape in (BARE, *FEED_FORWARD, *WIDER, *DEEPER)}
+    cases = [*lacking(runs, shape=[BARE.name], task=["move"], rate=RATES)]
+    for case in cases + [*lacking(runs, shape=shapes, task=["know"], rate=RATES)]:
+        shape = shapes[case["shape"]]
+        shares = learn(**case | dict(shape=shape))
         means = [sum(share) / len(SEEDS) for share in zip(*shares, strict=True)]
-        yield run | dict(shares=shares), f"{shape.name}, {task}, {rate}: {means}"
+        yield case | dict(parameters=parameters(shape), shares=shares), f"{case}: {means}"

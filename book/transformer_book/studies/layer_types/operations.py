@@ -21,10 +21,6 @@ def multiply_adds(layer: Callable[[Tensor], Tensor], x: Tensor) -> dict[str, int
 
     As in Table 1, sums, exponentials and copies are not counted: a layer has fewer of them, by a
     factor of about d. PyTorch does not count inside some fused operations, such as an LSTM on CPU.
-
-    Returns:
-        The count for each kind of operation: "addmm" is a product with weights, "bmm" a product of
-        activations, "convolution" a convolution.
     """
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         layer(x)

@@ -25,13 +25,7 @@ class Recurrence(nn.Module):
 
 
 class Convolution(nn.Module):
-    """One convolution along the sequence, with nothing after it.
-
-    Args:
-        kernel: width k; an odd number, unless causal.
-        gap: distance between its inputs; a dilated convolution has a gap above 1.
-        separable: first mix each channel along the sequence, then the channels at each position.
-    """
+    """One convolution along the sequence, with nothing after it."""
 
     def __init__(
         self,

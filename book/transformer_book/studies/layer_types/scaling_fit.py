@@ -21,11 +21,7 @@ def fit_terms(
     sizes: Sequence[int] | np.ndarray,
     counts: Sequence[int | float] | np.ndarray,
 ) -> dict[tuple[int, int], float]:
-    """Solve for the coefficients of n d, n d^2, n^2 d and n^2 d^2 that give the counts.
-
-    If the counts are such a sum, the coefficients are whole numbers: the formula of the layer,
-    found without knowledge of the layer.
-    """
+    """Solve for the coefficients of n d, n d^2, n^2 d and n^2 d^2 that give the counts."""
     n, d = np.asarray(lengths, float), np.asarray(sizes, float)
     terms = np.stack([n**p * d**q for p, q in TERMS], axis=1)
     scale = terms.max(axis=0)  # the terms differ by orders of magnitude

@@ -55,10 +55,7 @@ def call_seconds(
     clock: Callable[[], float] = time.process_time,
     backward: bool = False,
 ) -> float:
-    """Time a pass, by default in CPU seconds, which other programs hardly affect.
-
-    With ``backward``, it is a forward and a backward pass, else a forward pass.
-    """
+    """Time a pass, by default in CPU seconds, which other programs hardly affect."""
 
     def call() -> None:
         y = layer(x)

@@ -154,10 +154,7 @@ class Effect:
 
     @property
     def verdict(self) -> Literal["better", "worse", "no clear difference"]:
-        """Whether the paired 95% interval of the gain in nats excludes zero.
-
-        A choice without any effect is called better or worse in 5% of all studies.
-        """
+        """Whether the paired 95% interval of the gain in nats excludes zero."""
         low, high = paired_interval(self.nats)
         return "better" if low > 0 else "worse" if high < 0 else "no clear difference"
 

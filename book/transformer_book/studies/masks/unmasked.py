@@ -6,7 +6,6 @@ write a sequence backwards: a model can copy its labels or read the source.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from jaxtyping import Float
 from transformer.data.batching import Batch
 from transformer.inference.decoding import greedy_search
 from transformer.training.schedule import learning_rate
+from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.masks.influence import influence
 from transformer_book.studies.masks.peeking import PeekingTransformer
 from transformer_book.studies.toy import PAD, ToyTask, recited, toy_config, train_toy
@@ -119,10 +119,8 @@ def numbers_of(
 HEADING = dict(steps=STEPS)
 
 
-def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
-    done = {(run["seed"], run["mask"]) for run in runs}
-    for seed, mask in product(SEEDS, MASKS):
-        if (seed, mask) not in done:
-            _, found = learn(mask, seed)
-            yield dict(seed=seed, mask=mask, found=found), f"seed {seed}, {mask}: {found[-1]}"
+    for case in lacking(runs, seed=SEEDS, mask=MASKS):
+        _, found = learn(**case)
+        yield case | dict(found=found), f"{case}: {found[-1]}"

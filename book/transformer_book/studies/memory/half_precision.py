@@ -7,7 +7,7 @@ inputs and with rounded outputs, which loses the same bits.
 Reference: Micikevicius et al. 2018.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from transformer.data.progress import progress
+from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.sparse.delayed_echo import NOTHING, Echo
 from transformer_book.studies.sparse.segment_recurrence import SegmentModel
 
@@ -193,11 +194,8 @@ STEPS = 300
 HEADING = dict(steps=STEPS, task="repeat the symbol five positions before, one of eight")
 
 
-def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
-    done = {(run["way"], run["seed"]) for run in runs}
-    for seed in SEEDS:
-        for way, options in WAYS.items():
-            if (way, seed) not in done:
-                loss = train_in_half(seed=seed, steps=STEPS, **options).final
-                yield dict(way=way, seed=seed, loss=loss), f"{way}, seed {seed}: {loss:.5f}"
+    for case in lacking(runs, seed=SEEDS, way=WAYS):
+        loss = train_in_half(seed=case["seed"], steps=STEPS, **WAYS[case["way"]]).final
+        yield case | dict(loss=loss), f"{case}: {loss:.5f}"

@@ -18,11 +18,7 @@ from transformer_book.studies.training_loop import optimise
 
 
 class VectorEmbedding(nn.Module):
-    """A linear embedding of feature vectors, times sqrt(d_model).
-
-    Initialised and scaled as a :class:`~transformer.model.embedding.TokenEmbedding`, with which it
-    agrees on one-hot vectors, so the result has the same size as the positions that are added.
-    """
+    """A linear embedding of feature vectors, times sqrt(d_model)."""
 
     def __init__(self, features: int, d_model: int):
         super().__init__()
@@ -37,16 +33,7 @@ class VectorEmbedding(nn.Module):
 
 
 class EncoderModel(nn.Module):
-    """Embeddings, positions, encoder layers, and one answer per sequence or per position.
-
-    Positions, dropout and layers are those of a :class:`~transformer.model.transformer.Transformer`
-    with this configuration.
-
-    Args:
-        inputs: maps inputs to (B, S, d_model), such as a
-            :class:`~transformer.model.embedding.TokenEmbedding` or a :class:`VectorEmbedding`.
-        each: whether to answer at each position; otherwise once, from the mean over positions.
-    """
+    """Embeddings, positions, encoder layers, and one answer per sequence or per position."""
 
     def __init__(
         self, config: TransformerConfig, inputs: nn.Module, outputs: int, each: bool = False

@@ -64,11 +64,7 @@ def fine_tune(
     epsilon: int | float = 0.1,
     seed: int = 0,
 ) -> Translator:
-    """Fine-tune a copy of a translator.
-
-    It works for any translator, including those loaded by
-    :func:`transformer.interop.marian.from_marian`.
-    """
+    """Fine-tune a copy of a translator."""
     model = copy.deepcopy(translator.model)
     assert isinstance(model, Transformer)
     tokenizers = translator.tokenizer, translator.target_tokenizer

@@ -57,10 +57,7 @@ class NamedPair:
 
 
 def said_of(english: str) -> Said:
-    """Return whether a sentence has a word for a woman and none for a man, or the reverse.
-
-    The word need not be about the person with the occupation: "Her teacher praised her."
-    """
+    """Return whether a sentence has a word for a woman and none for a man, or the reverse."""
     woman, man = bool(_WOMAN.search(english)), bool(_MAN.search(english))
     return "neither" if woman == man else "a woman" if woman else "a man"
 

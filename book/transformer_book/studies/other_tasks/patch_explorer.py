@@ -17,14 +17,7 @@ from transformer_book.widgets.base import Explorer
 
 
 class PatchExplorer(Explorer):
-    """Digits, heads and patches to choose from, and the weights of the chosen patch.
-
-    Args:
-        model: a trained classifier of sequences of sixteen patches.
-        images: of 8 by 8 pixels, from 0 to 1, at most six.
-        labels: the digits that the images show.
-        patch: index of the patch that is selected at first.
-    """
+    """Digits, heads and patches to choose from, and the weights of the chosen patch."""
 
     kind = "patch-explorer"
     size = (6.4, 3.2)

@@ -50,10 +50,7 @@ class LSTMModel(nn.Module):
 
 
 class AttentiveGRU(LSTMModel):
-    """A bidirectional GRU with one self-attention layer above it, and a residual connection.
-
-    Arguments as for :class:`LSTMModel`.
-    """
+    """A bidirectional GRU with one self-attention layer above it, and a residual connection."""
 
     def __init__(self, inputs: nn.Module, d_model: int, outputs: int, **options: Any):
         super().__init__(inputs, d_model, outputs, **options)

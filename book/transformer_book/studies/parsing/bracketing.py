@@ -100,10 +100,7 @@ def compare_all(gold: Iterable[Tree], predicted: Iterable[Tree]) -> Bracketing:
 def by_length(
     gold: Sequence[Tree], predicted: Sequence[Tree], bounds: Sequence[int] = (10, 20, 30, 40)
 ) -> dict[str, Bracketing]:
-    """Compare the trees of many sentences in groups by length, such as ``11-20`` and ``41+``.
-
-    ``bounds`` are the largest numbers of words, punctuation included, of all groups but the last.
-    """
+    """Compare the trees of many sentences in groups by length, such as ``11-20`` and ``41+``."""
     lows = [1, *(bound + 1 for bound in bounds)]
     names = [f"{low}-{high}" for low, high in zip(lows, bounds, strict=False)] + [f"{lows[-1]}+"]
     groups = dict.fromkeys(names, Bracketing())

@@ -111,10 +111,7 @@ class ParsingText:
 
 
 def parsing_text(treebank: Treebank, max_words: int = MAX_WORDS, tags: bool = False) -> ParsingText:
-    """Split a treebank by article, and leave long sentences out of training and validation.
-
-    ``tags`` says whether a parser writes the tag of each word, not ``XX``.
-    """
+    """Split a treebank by article, and leave long sentences out of training and validation."""
     parts = {name: treebank.trees(a) for name, a in split_articles(treebank.articles).items()}
     train = no_longer_than(parts["train"], max_words)
     validation = no_longer_than(parts["validation"], max_words)
@@ -128,10 +125,7 @@ def train_parser(
     watched: int = 100,
     progress: bool | None = None,
 ) -> tuple[Parser, Trainer]:
-    """Train or resume a parser; return it with the mean of its last checkpoints, and its trainer.
-
-    At each validation, about ``watched`` validation sentences are parsed greedily.
-    """
+    """Train or resume a parser; return it with the mean of its last weights, and its trainer."""
     training = recipe.training
     torch.manual_seed(training.seed)
     model = build_parser(recipe.model, text.vocabulary)

@@ -21,10 +21,6 @@ class TreeExplorer(Explorer):
     What is not a tree is repaired as by
     :func:`~transformer_book.studies.parsing.linearised_trees.from_brackets`. Colours mark phrases
     that the right tree has, too.
-
-    Args:
-        examples: for each sentence a title, the right tree and the pieces of the output.
-        step: number of pieces that are read at first.
     """
 
     kind = "tree-explorer"

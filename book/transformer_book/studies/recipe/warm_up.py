@@ -1,8 +1,7 @@
 """Short training runs that begin with different learning rates, over a range of peaks."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import product
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ from jaxtyping import Float
 
 from transformer.data.corpora import load_corpus
 from transformer.training.schedule import learning_rate
+from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.recording import SHIPPED, corpus_facts
 from transformer_book.studies.training import (
     RECIPE,
@@ -93,10 +93,8 @@ def heading() -> dict[str, Any]:
     return dict(corpus=corpus_facts(load_corpus(SHIPPED), SPLIT), preset=PRESET.to_dict())
 
 
-def missing(runs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
     text = short_text(load_corpus(SHIPPED), PRESET, split=SPLIT)
-    done = {(each["peak"], each["start"], each["seed"]) for each in runs}
-    for seed, peak, start in product(SEEDS, PEAKS, STARTS):
-        if (peak, start, seed) not in done:
-            yield run(peak, start, seed, text), f"peak {peak}, start: {start}, seed {seed}"
+    for case in lacking(runs, seed=SEEDS, peak=PEAKS, start=STARTS):
+        yield run(**case, text=text), str(case)

@@ -49,13 +49,7 @@ KINDS = {
 
 
 class Wrapper(nn.Module):
-    """Wrap a sub-layer in post-norm, pre-norm or no norm, with or without the residual sum.
-
-    Args:
-        d_model: size of a vector.
-        kind: the parts that are present.
-        alpha: factor of the residual path; 1 in the paper.
-    """
+    """Wrap a sub-layer in post-norm, pre-norm or no norm, with or without the residual sum."""
 
     def __init__(self, d_model: int, kind: Kind, alpha: float = 1.0):
         super().__init__()

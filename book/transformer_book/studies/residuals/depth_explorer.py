@@ -15,14 +15,7 @@ MEASURES = ("size", "likeness", "gradients")
 
 
 class DepthExplorer(Explorer):
-    """Size, similarity of positions and gradient per layer, for every depth and kind of wrapper.
-
-    Args:
-        found: per name in :data:`~transformer_book.studies.residuals.depth.KINDS` the recorded
-        measurements. tokens: of the sentence that was measured.
-        layers: depth that is shown first.
-        kind: kind that is shown first.
-    """
+    """Size, similarity of positions and gradient per layer, for every depth and kind of wrapper."""
 
     kind = "depth-explorer"
     size = (6.4, 5.2)

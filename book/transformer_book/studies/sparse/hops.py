@@ -1,15 +1,14 @@
 """What sparse attention can learn: a token that some number of hops away has to be repeated."""
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.sparse.delayed_echo import Echo, echo_accuracy, train_echo
 from transformer_book.studies.sparse.segment_recurrence import SegmentModel
 
@@ -93,11 +92,8 @@ def learn(case: Case, seed: int) -> float:
     return float(echo_accuracy(model, task, 32, segments=1)[0])
 
 
-def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
-    done = {(run["case"], run["seed"]) for run in runs}
-    for number, case in enumerate(CASES):
-        for seed in SEEDS:
-            if (number, seed) not in done:
-                right = learn(case, seed)
-                yield dict(case=number, seed=seed, right=right), f"{case}, seed {seed}: {right:.3f}"
+    for case in lacking(runs, case=range(len(CASES)), seed=SEEDS):
+        right = learn(CASES[case["case"]], case["seed"])
+        yield case | dict(right=right), f"{CASES[case['case']]}, {case['seed']}: {right:.3f}"

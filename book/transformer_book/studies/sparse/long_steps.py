@@ -5,10 +5,10 @@ gradient of each technique are compared with those of the plain step.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from transformer.model.attention import masked_softmax
 from transformer.model.layers import PositionwiseFeedForward, Residual
 from transformer.model.masks import causal_mask
+from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.layer_types.operations import peak_bytes
 from transformer_book.studies.layer_types.reach import self_attention
 from transformer_book.studies.sparse.segment_recurrence import SegmentLayer
@@ -197,19 +198,12 @@ REPEATS = 9  # of the longest; the shorter ones are measured once
 HEADING = dict(lengths=LENGTHS, batch=4, d_model=64, num_heads=4, depth=2, window=32)
 
 
-def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Measure what a record lacks, and yield each measurement with a line about it.
-
-    A repeat measures all techniques one after the other, so that ratios of its times compare like
-    with like.
-    """
-    done = {(run["technique"], run["length"], run["repeat"]) for run in runs}
-    cases = [(LENGTHS[-1], repeat) for repeat in range(REPEATS)]
-    for length, repeat in [(length, 0) for length in LENGTHS[:-1]] + cases:
-        for name, technique in TECHNIQUES.items():
-            if (name, length, repeat) in done:
-                continue
-            cost = measure_step(technique, length)
-            run = dict(technique=name, length=length, repeat=repeat, peak=cost.peak)
-            run |= dict(seconds=round(cost.seconds, 5))
-            yield run, f"{name}, n = {length}: {cost.peak / 1e6:.1f} MB, {cost.seconds:.3f} s"
+def missing(runs: Runs) -> Missing:
+    """Train what a record lacks, and yield each run with a line about it."""
+    # A repeat measures all techniques in turn, so that ratios of its times compare like with like.
+    shorter = [*lacking(runs, length=LENGTHS[:-1], repeat=[0], technique=TECHNIQUES)]
+    longest = [*lacking(runs, length=LENGTHS[-1:], repeat=range(REPEATS), technique=TECHNIQUES)]
+    for case in shorter + longest:
+        cost = measure_step(TECHNIQUES[case["technique"]], case["length"])
+        line = f"{case}: {cost.peak / 1e6:.1f} MB, {cost.seconds:.3f} s"
+        yield case | dict(peak=cost.peak, seconds=round(cost.seconds, 5)), line

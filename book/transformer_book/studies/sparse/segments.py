@@ -1,12 +1,11 @@
 """Segment recurrence with four kinds of positions: which of them still works beyond training."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.sparse.delayed_echo import Echo, echo_accuracy, train_echo
 from transformer_book.studies.sparse.segment_recurrence import SegmentModel
 
@@ -38,11 +37,8 @@ def learn(kind: str, seed: int, steps: int = STEPS) -> list[float]:
     return echo_accuracy(model, Echo(DELAY), SEGMENT, TESTED)[2:].tolist()
 
 
-def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
-    done = {(run["kind"], run["seed"]) for run in runs}
-    for seed, kind in product(SEEDS, KINDS):
-        if (kind, seed) not in done:
-            right = learn(kind, seed)
-            line = f"{kind}, seed {seed}: {right[0]:.2f} to {right[-1]:.2f}"
-            yield dict(kind=kind, seed=seed, right=right), line
+    for case in lacking(runs, seed=SEEDS, kind=KINDS):
+        right = learn(**case)
+        yield case | dict(right=right), f"{case}: {right[0]:.2f} to {right[-1]:.2f}"

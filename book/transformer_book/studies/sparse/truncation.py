@@ -4,16 +4,14 @@ The network reads a stream in parts. Its state passes from part to part, its gra
 a step stores one part only, and no gradient links positions of different parts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.sparse.delayed_echo import NOTHING, Echo
 
 
@@ -92,11 +90,8 @@ def learn(cut: int, rate: float, seed: int, steps: int = STEPS) -> float:
     return float((said == labels)[labels != NOTHING].float().mean())
 
 
-def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
-    done = {(run["cut"], run["rate"], run["seed"]) for run in runs}
-    for rate, seed, cut in product(RATES, SEEDS, (FROZEN, *CUTS)):
-        if (cut, rate, seed) not in done:
-            right = learn(cut, rate, seed)
-            run = dict(cut=cut, rate=rate, seed=seed, right=right)
-            yield run, f"cut {cut}, rate {rate}, seed {seed}: {right:.3f}"
+    for case in lacking(runs, rate=RATES, seed=SEEDS, cut=(FROZEN, *CUTS)):
+        right = learn(**case)
+        yield case | dict(right=right), f"{case}: {right:.3f}"

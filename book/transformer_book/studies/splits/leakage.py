@@ -113,14 +113,7 @@ def _take(split: Split, rows: Sequence[int]) -> Split:
 def measure_memory(
     memory: NearestSentence, seed: int, texts: dict[str, list[str]]
 ) -> dict[str, object]:
-    """Score the nearest sentence of four training sets on one random test set.
-
-    ``texts`` takes the translations.
-
-    Returns:
-        For each training set its size and its BLEU; and the BLEU that is lost from the first to
-        the last: lower end, value and upper end of the 95% interval over sentences.
-    """
+    """Score the nearest sentence of four training sets on one random test set."""
     pairs = memory.train
     test = np.random.default_rng(seed).choice(len(pairs), TEST_PAIRS, replace=False)
     sets = training_sets(pairs, test)

@@ -31,10 +31,7 @@ BYTE_ORDER = _PRINTABLE + [byte for byte in range(256) if byte not in _PRINTABLE
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text into words, spaces included; no merge crosses their borders.
-
-    The words are those of the library, except that rare numerals such as ``²`` count as letters.
-    """
+    """Split a text into words, spaces included; no merge crosses their borders."""
     return _WORD.findall(text)
 
 

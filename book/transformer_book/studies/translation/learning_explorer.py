@@ -11,16 +11,7 @@ from transformer_book.widgets.base import Explorer
 
 
 class LearningExplorer(Explorer):
-    """A slider over the steps of a training run, with the translations of some sentences.
-
-    Args:
-        sources: the sentences.
-        rows: with "step" and "translations", by ascending steps.
-        scores: BLEU on validation sentences, by the steps at which it was measured.
-        step: place of the row that is shown first.
-        final: the translations whose words are marked, such as those of averaged weights; None for
-            those of the last row.
-    """
+    """A slider over the steps of a training run, with the translations of some sentences."""
 
     kind = "learning-explorer"
     size = (6.4, 3.4)

@@ -49,10 +49,7 @@ CPU = ("multi30k-tiny-cpu", "multi30k-recurrent-cpu", "multi30k-convolutional-cp
 
 
 def planned(presets: Sequence[str], seeds: Sequence[int], output: Path) -> list[Preset]:
-    """List the runs: the first seed of all presets, then the second of all, and so on.
-
-    A GPU of this machine chooses their batches and precision, unless they have begun in ``output``.
-    """
+    """List the runs: the first seed of all presets, then the second of all, and so on."""
     runs = [get_preset(name).with_changes(seed=seed) for seed in seeds for name in presets]
     return [on_this_card(run, output / run_name(run)) for run in runs]
 

@@ -33,11 +33,7 @@ YOU = {"de": "du, ihr or Sie", "fr": "tu or vous"}
 
 
 def record_name(record: dict[str, Any]) -> str:
-    """Name a run after its preset and seed, and after its languages or steps where they differ.
-
-    In other languages, only the steps of a run that continued another one are named. They include
-    that one's. The precision is named where nothing else differs.
-    """
+    """Name a run after its preset and seed, and after its languages or steps where they differ."""
     preset, corpus = get_preset(record["preset"]["name"]), record["corpus"]
     other, steps = corpus["name"] != preset.corpus, total_steps(record)
     changes = list(corpus["languages"]) if other else []

@@ -113,10 +113,7 @@ class Group:
         return total_steps(self.first), training["batch_tokens"] * training["accumulate"]
 
     def scores(self) -> dict[tuple[str, str], Spread]:
-        """Collect the scores of all seeds, averaged weights and the recipe's beam.
-
-        The keys are test set and metric.
-        """
+        """Collect the scores of all seeds, averaged weights and the recipe's beam."""
         found: dict[tuple[str, str], list[float]] = {}
         for record in self.runs.values():
             best = "averaged", record["preset"]["beam_size"]

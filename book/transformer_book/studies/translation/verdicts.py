@@ -24,11 +24,7 @@ class Difference:
 def difference(
     one: Group, other: Group, where: tuple[str, str], folder: Path | str = RUNS
 ) -> Difference | None:
-    """Compare two groups on the same sentences, over sentences and, where there are several, seeds.
-
-    Returns:
-        None if a run has no score there, or its translations have not been counted.
-    """
+    """Compare two groups over sentences and seeds; None where a run has no score or no counts."""
     ours, others = (_counts(group, where, folder) for group in (one, other))
     if ours is None or others is None:
         return None

@@ -99,10 +99,7 @@ def shuffled(
 
 @contextmanager
 def edited(model: Transformer, edits: Mapping[Head, Edit]) -> Iterator[Transformer]:
-    """Edit the attention weights of some heads of a model in this context.
-
-    The edits apply to whole sequences and to decoding token by token, so to translation as well.
-    """
+    """Edit the attention weights of some heads of a model in this context."""
     by_attention: dict[MultiHeadAttention, dict[int, Edit]] = {}
     for head, edit in edits.items():
         by_attention.setdefault(attention_of(model, head), {})[head.index] = edit

@@ -165,11 +165,7 @@ def place_of(labels: list[str], word: str) -> int:
 def well_translated(
     translator: Translator, pairs: Iterable[tuple[str, str]], find: Find
 ) -> list[tuple[int, str, str]]:
-    """Return the sentences with a link whose translation (beam 4) equals one of the references.
-
-    Returns:
-        Distance of the two tokens, sentence, translation; the largest distance comes first.
-    """
+    """Return the sentences with a link whose translation (beam 4) equals one of the references."""
     references: dict[str, set[str]] = {}
     for source, target in pairs:
         references.setdefault(source, set()).add(target)

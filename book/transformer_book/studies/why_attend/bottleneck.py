@@ -5,9 +5,8 @@ every symbol of the source, so it shows how much of a source such a vector carri
 training.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from jaxtyping import Float
 
 from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.training.schedule import learning_rate
+from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.toy import ToyTask, exact_match, train_toy
 
 RECORD = Path(__file__).parent / "bottleneck.json"
@@ -88,13 +88,10 @@ def shares_of(
 HEADING = dict(steps=STEPS, lengths=LENGTHS)
 
 
-def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
-    done = {(run["reader"], run["factor"], run["seed"]) for run in runs}
-    for seed, reader, factor in product(SEEDS, READERS, FACTORS):
-        if (reader.name, factor, seed) in done:
-            continue
-        model, shares = learn(reader, seed, factor)
-        run = dict(reader=reader.name, factor=factor, seed=seed)
-        run |= dict(parameters=model.num_parameters(), shares=shares)
-        yield run, f"{reader.name}, {factor}, seed {seed}: {shares[-1]}"
+    readers = {reader.name: reader for reader in READERS}
+    for case in lacking(runs, seed=SEEDS, reader=readers, factor=FACTORS):
+        model, shares = learn(**case | dict(reader=readers[case["reader"]]))
+        run = case | dict(parameters=model.num_parameters(), shares=shares)
+        yield run, f"{case}: {shares[-1]}"
