@@ -7,7 +7,9 @@ WORKERS ?= 2
 
 BIN       := $(VENV)/bin
 PY        := $(BIN)/python
+PIP       := $(PY) -m pip install --quiet --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
+TESTED    := $(VENV)/.installed-for-tests
 BUILT     := _build/html/.built
 
 # All inputs of the pages, and a file with their names, so that a deleted one counts too. Folders would
@@ -50,13 +52,18 @@ help:
 	@echo "                DRY=1 uploads nothing"
 	@echo "make clean      remove the built book and the caches (not the environment)"
 
+# Python compiles what it imports; pip would compile all, which takes longer than the rest.
 $(INSTALLED): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "Python 3.11 or newer is needed, '$(PYTHON)' is" `$(PYTHON) --version 2>&1`; \
 		echo "Name another one: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(PIP) --no-compile -r requirements.txt
 	@MPLBACKEND=agg $(PY) -c "import matplotlib.font_manager"
+	@touch $@
+
+$(TESTED): $(INSTALLED) requirements-test.txt
+	$(PIP) --no-compile -r requirements-test.txt
 	@touch $@
 
 $(LISTED): ;
@@ -75,14 +82,14 @@ book: $(BUILT)
 
 # The build takes one core, so lint and smoke have the other. The unit tests come last, so that their
 # summary closes the log.
-test: $(INSTALLED)
+test: $(TESTED)
 	@$(MAKE) --no-print-directory -j2 check lint smoke
 	@$(MAKE) --no-print-directory browser verify unit
 
-unit: $(INSTALLED)
+unit: $(TESTED)
 	$(PY) -m pytest -q -n $(WORKERS) tests
 
-verify: $(INSTALLED)
+verify: $(TESTED)
 	$(PY) -m pytest -q --nbval --nbval-current-env \
 		--nbval-sanitize-with notebooks/nbval.cfg --nbval-cell-timeout 300 \
 		-n $(WORKERS) --dist loadfile --ignore=notebooks/runs notebooks
@@ -94,20 +101,20 @@ check: $(BUILT)
 	$(PY) -m book.make check _build/html
 
 # Chromium is installed on Debian if it is missing and we may; elsewhere a message asks for it.
-browser: $(BUILT)
+browser: $(TESTED) $(BUILT)
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 		command -v google-chrome >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 && \
 		  apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 		{ echo "The pages are tested in Chromium. Install it: apt install chromium"; exit 1; }
 	BOOK_HTML=_build/html $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup tests/browser
 
-pdf: $(BUILT)
+pdf: $(TESTED) $(BUILT)
 	$(PY) -m book.make pdf _build/html _build/book.pdf
 
 notebooks: $(INSTALLED)
 	$(PY) -m book.make execute
 
-lint: $(INSTALLED)
+lint: $(TESTED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -115,8 +122,8 @@ lint: $(INSTALLED)
 links: $(INSTALLED)
 	$(BIN)/jupyter-book build . --all --builder linkcheck --path-output _build/links
 
-bench: $(INSTALLED)
-	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+bench: $(TESTED)
+	$(PIP) -e ".[bench]"
 	$(PY) -m transformer_book.speed.bench
 
 # Each option may be left out. Ctrl-C saves what is running; the same command goes on.
@@ -132,7 +139,7 @@ table3: $(INSTALLED)
 address: $(INSTALLED)
 	@$(PY) -m book.make address "$(REPO)" "$(PAGES)"
 
-release: $(INSTALLED)
+release: $(TESTED)
 	$(PY) -m book.make release $(if $(DRY),--dry)
 
 clean:

@@ -61,13 +61,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, Reader]]] = {
 
 
 def filtered(body: str, page: str, titles: Mapping[str, str]) -> str:
-    """Return a page's markup with its filters, and with the values of each row.
-
-    Args:
-        body: of a page of :data:`PAGES`.
-        page: its name.
-        titles: longer names of values, for the menus.
-    """
+    """Return a page's markup with its filters, and with the values of each row."""
     noun, readers = PAGES[page]
     values: dict[str, dict[str, None]] = {name: {} for name in readers}
     headings = [(match.start(), text_of(match[1])) for match in _HEADING.finditer(body)]

@@ -23,15 +23,7 @@ _BREAK = re.compile(r"(?:\\qquad\s*)+")
 
 
 def mathml(latex: str, display: bool = False) -> str:
-    r"""Convert a formula.
-
-    Args:
-        latex: in LaTeX, without dollars.
-        display: whether it has a line of its own.
-
-    Raises:
-        LatexError: the formula has a command that is unknown.
-    """
+    r"""Convert a formula."""
     return _CONVERTER.convert_with_local_state(latex, displaystyle=display)
 
 

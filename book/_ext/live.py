@@ -77,11 +77,7 @@ def size() -> int:
 
 
 def draw(found: AttentionWeights) -> str:
-    """Draw a translation as two columns of tokens with its cross-attention between them.
-
-    Args:
-        found: weights of a sentence and its translation; the picture shows the last layer's mean.
-    """
+    """Draw a translation as two columns of tokens with its cross-attention between them."""
     weights = found.cross[-1].mean(axis=0)
     sides = (found.source_tokens, _LEFT, "end"), (found.predicted_tokens, _RIGHT, "start")
     height = _TOP + _ROW * max(len(tokens) for tokens, _, _ in sides)
@@ -124,14 +120,7 @@ def recorded_run() -> str:
 
 
 def ask(address: str, label: str, state: dict[str, object] | None = None) -> str:
-    """Write an input box for the reader's sentence.
-
-    Args:
-        address: of the live page.
-        label: what the box is for.
-        state: what a frame below the box shows, by the names of the live page's address; without
-            it, the box leads to the live page.
-    """
+    """Write a box for a sentence; a state is shown below it, else it leads to the live page."""
     if state is None:
         start = f"location.href = '{address}#' + new URLSearchParams({{s: this.elements.s.value}})"
         shown = f"onsubmit=\"{start} + '&run=1'; return false\""

@@ -30,27 +30,6 @@ def words(node: nodes.Node) -> float:
     return sum(words(child) for child in node.children)
 
 
-def duration(seconds: float) -> str:
-    """Write a length of time in words: "half a minute", "2 minutes"."""
-    if seconds < 60:
-        return "half a minute" if seconds == 30 else f"{seconds} seconds"
-    minutes = seconds / 60
-    if minutes == 1.5:
-        return "a minute and a half"
-    return "a minute" if minutes == 1 else f"{minutes:.0f} minutes"
-
-
-def line(count: float, seconds: float | None) -> str:
-    """Write the line under the title; empty for a page of a few words."""
-    minutes = round(count / WORDS_A_MINUTE)
-    said = []
-    if minutes:
-        said.append(f"{duration(60 * minutes).capitalize()} to read")
-    if seconds is not None:
-        said.append(f"about {duration(seconds)} to run on one CPU core")
-    return ", ".join(said)
-
-
 def add_line(
     app: Sphinx, page: str, template: str, context: dict, doctree: nodes.document | None
 ) -> None:
@@ -58,9 +37,13 @@ def add_line(
     if doctree is None or next(doctree.findall(addnodes.desc), None) is not None:
         return
     times = json.loads((Path(app.srcdir) / "book" / "run_times.json").read_text(encoding="utf-8"))
-    said = line(words(doctree), times.get(page.removeprefix("notebooks/")))
+    minutes = round(words(doctree) / WORDS_A_MINUTE)
+    said = [f"{minutes} minute{'s' * (minutes != 1)} to read"] if minutes else []
+    if seconds := times.get(page.removeprefix("notebooks/")):
+        length = f"{seconds} seconds" if seconds <= 90 else f"{seconds // 60} minutes"
+        said.append(f"about {length} to run on one CPU core")
     if said:
-        behind = f'</h1>\n<p class="page-times">{said}.</p>'
+        behind = f'</h1>\n<p class="page-times">{", ".join(said)}.</p>'
         context["body"] = context["body"].replace("</h1>", behind, 1)
 
 

@@ -11,8 +11,6 @@ COMMANDS = {
     "smoke": ("notebooks", "smoke"),
     "check": ("check", "check"),
     "pdf": ("pdf", "pdf"),
-    "cover": ("cover", "cover"),
-    "inventories": ("inventories", "inventories"),
     "address": ("address", "address"),
     "release": ("release", "release"),
 }

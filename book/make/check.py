@@ -27,11 +27,11 @@ UNRENDERED = {
 }
 # Without a description of its own, a figure of a notebook gets its path as one.
 PICTURE_PATH = re.compile(r"\.(png|jpe?g|svg|gif|webp)$", re.IGNORECASE)
-#: Cells of code and listings of the package; one more column would wrap at 1,280 points.
+#: Code that is in view; one more column would wrap at 1,280 points.
 COLUMNS = 76
 LISTINGS = (
-    "//div[contains(@class, 'cell_input') or contains(@class, 'cell_output')]"
-    "//div[contains(@class, 'highlight-python')]//pre"
+    "//div[contains(@class, 'cell_input')]"
+    "//div[contains(@class, 'highlight-python')][not(ancestor::details)]//pre"
 )
 SCRIPT_URL = re.compile(r"""["']((?:https?:)?//[^"'\s]+\.(?:js|css))\b""")
 CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""")

@@ -105,14 +105,7 @@ def places(reader: PdfReader) -> list[int]:
 def bind(
     printed: list[tuple[str, list[tuple[str, list[str], bytes]]]], local: str, public: str | None
 ) -> PdfWriter:
-    """Join the PDFs of each part's (name, titles, PDF).
-
-    Args:
-        printed: by part.
-        local: address that the pages were printed from.
-        public: address of the book, for links to pages that the file does not have; None removes
-            those links.
-    """
+    """Join the PDFs of each part's (name, titles, PDF); None for public removes links out of it."""
     writer, first = PdfWriter(), {}
     for part, pages in printed:
         parent = None

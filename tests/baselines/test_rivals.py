@@ -154,15 +154,6 @@ def test_a_translator_comes_back_with_its_class(tmp_path, make):
         Translator.from_pretrained(tmp_path)
 
 
-def test_it_has_no_attention_maps_and_says_so_before_a_search(monkeypatch):
-    translator = Translator(recurrent(265), Tokenizer.train(["the cat sees a dog"] * 3, 265))
-    monkeypatch.setattr(
-        translator.model, "start_decoding", lambda *_, **__: pytest.fail("searched")
-    )
-    with pytest.raises(TypeError, match="model must be a Transformer, got RecurrentTranslator"):
-        translator.attention("the cat")
-
-
 @pytest.mark.parametrize("make, rate", [(recurrent, 5e-3), (convolutional, 3e-3)])
 def test_it_learns_to_reverse(make, rate):
     torch.manual_seed(0)
@@ -232,15 +223,6 @@ def test_each_convolution_widens_the_view_by_kernel_minus_one(kernel, num_layers
     assert moved.nonzero().flatten().tolist() == list(range(5 - reach, 6 + reach))
 
 
-def test_the_gate_halves_the_features_and_keeps_the_variance():
-    torch.manual_seed(0)
-    layer = convolutional(d_model=256).eval().encoder[0]
-    out = layer(torch.randn(64, 22, 256))
-    assert out.shape == (64, 20, 256) and 0.7 < out.std() < 1.3
-    a, b = layer.convolution(torch.ones(1, 256, 3)).chunk(2, dim=1)
-    torch.testing.assert_close(layer(torch.ones(1, 3, 256))[0, 0], (a * b.sigmoid())[0, :, 0])
-
-
 def test_convolutional_attention_is_scaled_by_the_real_length():
     attention, x = convolutional().attention[0], torch.zeros(3, 1, 16)
     # Equal keys: the mean of the values, times the root of the number of real positions.
@@ -249,8 +231,3 @@ def test_convolutional_attention_is_scaled_by_the_real_length():
     for row, real in enumerate((5, 3, 2)):
         expected = attention.output(torch.full((16,), real**0.5)) * 0.5**0.5
         torch.testing.assert_close(read[row, 0], expected)
-
-
-def test_a_sequence_longer_than_the_learned_positions_is_refused():
-    with pytest.raises(ValueError, match="5.*4 learned"):
-        convolutional(max_length=4).encode(SOURCE)

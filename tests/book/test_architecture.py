@@ -8,7 +8,7 @@ import generated
 import pytest
 
 from transformer.model.layers import DecoderLayer, EncoderLayer
-from transformer_book.architecture import BOXES, DESCRIPTION, Architecture, _lines
+from transformer_book.architecture import BOXES, Architecture
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -32,12 +32,6 @@ def test_every_box_leads_to_a_chapter_and_to_the_api_reference(tree):
             thing = getattr(thing, part)
 
 
-def test_it_has_a_title_a_description_and_labels(tree):
-    assert tree.find(f"{SVG}title").text and tree.find(f"{SVG}desc").text == DESCRIPTION
-    assert tree.get("aria-labelledby") == tree.find(f"{SVG}title").get("id")
-    assert all(link.get("aria-label") for link in tree.iter(f"{SVG}a"))
-
-
 def test_the_blocks_are_those_of_the_model():
     columns = sorted({box.middle for box in BOXES})
     for middle, layer, count in zip(columns, (EncoderLayer, DecoderLayer), (1, 2), strict=True):
@@ -45,15 +39,3 @@ def test_the_blocks_are_those_of_the_model():
         parameters = [name for name in layer.__init__.__annotations__ if "attention" in name]
         assert kinds.count("attention") == len(parameters) == count
         assert kinds.count("norm") == kinds.count("attention") + kinds.count("feed_forward")
-
-
-def test_arrows_end_at_boxes_and_no_two_boxes_overlap():
-    boxes = [(b.middle - b.width // 2, b.top, b.middle + b.width // 2, b.top + b.height)
-             for b in BOXES]  # fmt: skip
-    for i, (left, top, right, bottom) in enumerate(boxes):
-        for other in boxes[i + 1 :]:
-            assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
-        for points in _lines():
-            assert not any(left < x < right and top < y < bottom for x, y in points)
-        ends = [points[-1] for points in _lines()]
-        assert any(left <= x <= right and top <= y <= bottom for x, y in ends)

@@ -127,8 +127,8 @@ def test_an_exercise_is_a_block_with_number_anchor_and_order(document):
 
 
 def test_a_run_link_works_without_an_address_of_the_book():
-    offline = exercises_page.run_links("notebooks/20_heads", "Needs Python", None)
+    offline = exercises_page.run_links("notebooks/20_heads", None)
     assert 'href="../_sources/notebooks/20_heads.ipynb" download="20_heads.ipynb"' in offline
     assert "http" not in offline
-    online = exercises_page.run_links("notebooks/20_heads", "Needs Python", "https://colab/x")
+    online = exercises_page.run_links("notebooks/20_heads", "https://colab/x")
     assert online.index("https://colab/x") < online.index("_sources")

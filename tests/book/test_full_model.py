@@ -4,8 +4,6 @@ import json
 import tempfile
 from pathlib import Path
 
-import pytest
-
 from transformer.recipes.cards import describe_card, get_card, on_card_in, this_card
 from transformer.recipes.estimate import requirements
 from transformer.recipes.overrides import parse_changes
@@ -42,13 +40,3 @@ def test_settings_are_kept_on_any_card(tmp_path):
     assert (training.batch_tokens, training.accumulate, training.precision) == (5000, 5, "fp32")
     assert (training.max_steps, training.seed, made.model.num_layers) == (7, 3, 2)
     assert recipe_of(**base, seed=0).training.seed == 0
-
-
-def test_a_setting_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="bath_tokens"):
-        recipe_of(preset="wmt14-base", output=str(tmp_path), settings="bath_tokens=5000")
-
-
-def test_a_rehearsal_starts_from_the_shipped_model():
-    recipe = recipe_of()
-    assert recipe.init_from == "tatoeba-en-de" and recipe.training.max_steps == 12

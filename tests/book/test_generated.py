@@ -47,7 +47,9 @@ def test_every_module_has_one_entry():
     pages = (ROOT / "book" / "api").glob("*.md")
     text = "".join(generated.fill("book/api/x", page.read_text()) for page in pages)
     listed = re.findall(r"automodule:: (\S+)", text)
-    assert sorted(listed) == [name for name, _ in api.modules(ROOT)]
+    assert sorted(listed) == sorted(
+        name for package in api.PACKAGES for name, _ in api.modules(ROOT, package)
+    )
     assert text.index("transformer.model.attention") < text.index("transformer.model.base")
 
 
@@ -137,12 +139,6 @@ def test_a_comparison_is_open_where_its_interval_includes_zero():
                 assert (word == "open") == (float(low) <= 0 <= float(high)), (start, measured)
                 compared += 1
     assert compared > 10
-
-
-@pytest.mark.parametrize("chapter, start", [("07", "3: b"), ("07", "3: a"), ("08", "3: a <")])
-def test_evidence_is_exactly_one_row(book, chapter, start):
-    with pytest.raises(LookupError, match="rows that begin with"):
-        book(piece(start, "open", chapter=chapter))
 
 
 def test_every_chapter_with_a_table_has_a_claim():

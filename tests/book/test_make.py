@@ -6,13 +6,7 @@ import pytest
 import typer
 
 from book.make.check import faults
-from book.make.notebooks import (
-    NOTEBOOKS,
-    RUN_TIMES,
-    execute,
-    execute_one,
-    run_with,
-)
+from book.make.notebooks import NOTEBOOKS, RUN_TIMES, execute, execute_one
 
 GOOD = """
 <h1 id="top">Start</h1> <p>Costs $5, see <a href="two.html#deep">two</a>, <a href="#top">up</a>,
@@ -45,15 +39,12 @@ def test_a_sound_book_has_no_faults(book):
     ("fault", "message"),
     [
         ('<a href="gone.html">x</a>', "missing file: gone.html"),
-        ('<img src="gone.png" alt="A line.">', "missing file: gone.png"),
         ('<a href="#gone">x</a>', "missing anchor: #gone"),
         ('<a href="two.html#gone">x</a>', "missing anchor: two.html#gone"),
         ('<script src="https://cdn.example.org/x.js"></script>', "another site"),
-        ('<script src="//cdn.example.org/x.js"></script>', "another site"),
         ('<link rel="stylesheet" href="https://example.org/x.css">', "another site"),
         ('<img src="http://example.org/x.png" alt="A line.">', "another site"),
         ('<script>load("https://cdn.example.org/x.js")</script>', "another site"),
-        ("<style>@import 'https://example.org/x.css';</style>", "another site"),
         ('<p style="background: url(https://example.org/x.png)">x</p>', "another site"),
         ('<img src="picture.png">', "no alt text"),
         ('<img src="picture.png" alt="../_images/picture.png">', "no alt text"),
@@ -146,13 +137,3 @@ def test_a_kernel_that_dies_does_not_stop_the_notebooks_after_it(tmp_path, capsy
 
 def test_every_chapter_has_a_run_time():
     assert json.loads(RUN_TIMES.read_text()).keys() == {p.stem for p in NOTEBOOKS.glob("*.ipynb")}
-
-
-def test_parameters_reach_the_copy_and_unknown_ones_are_refused(tmp_path):
-    path = write(tmp_path / "a.ipynb", "name = 'x'", "print(name)", a0=dict(tags=["parameters"]))
-    before, copy = path.read_bytes(), tmp_path / "out" / "b.ipynb"
-    run_with(path, copy, {"name": "smoke"})
-    assert path.read_bytes() == before
-    assert json.loads(copy.read_text())["cells"][-1]["outputs"][0]["text"] == ["smoke\n"]
-    with pytest.raises(ValueError, match="no parameter nmae; it has name"):
-        run_with(path, copy, {"nmae": "smoke"})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_book.myths import CHAPTERS, MYTHS, Myth, Overview, Quiz
+from transformer_book.myths import CHAPTERS, MYTHS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 TESTED = [one for one in MYTHS if one.question]
@@ -61,29 +61,7 @@ def test_all_experiments_are_in_the_order_of_the_list():
     assert len(TESTED) == 10 and f"{len(MYTHS)} statements" in words("26_myths")
 
 
-def test_a_statement_without_evidence_is_refused():
-    for shown, question in (("", ""), ("words", "Is it so?"), ("", "no question")):
-        with pytest.raises(ValueError):
-            Myth("Heads", "All is lost", "wrong", "No.", shown, ("05",), question)
-    with pytest.raises(KeyError):
-        Overview([Myth("Heads", "All is lost", "wrong", "No.", "words", ("99",))])
-
-
 def test_anchors_are_unique_and_those_of_sphinx():
     nodes = pytest.importorskip("docutils.nodes")
     assert len({one.anchor for one in TESTED}) == len(TESTED)
     assert all(one.anchor == nodes.make_id(one.question) for one in TESTED)
-
-
-def test_the_chapter_shows_the_quiz_and_the_table():
-    shown = [
-        "".join(output.get("data", {}).get("text/html", []))
-        for cell in cells("26_myths")
-        for output in cell.get("outputs", [])
-    ]
-    quiz, table = Quiz()._repr_html_(), Overview()._repr_html_()
-    assert quiz in shown and table in shown
-    assert quiz.count("<details>") == len(TESTED)
-    assert table.count("<tr>") == len(MYTHS) + len({one.theme for one in MYTHS})
-    assert set(re.findall('href="#(.*?)"', quiz + table)) == {one.anchor for one in TESTED}
-    assert set(re.findall(r'href="(\d\d)', table)) <= {name[:2] for name in CHAPTERS.values()}

@@ -1,15 +1,14 @@
-"""The small extensions of the book: formulas, navigation, tables on a phone, light styles."""
+"""The small extensions of the book: formulas, navigation, tables on a phone, light pages."""
 
 import re
 import xml.etree.ElementTree as ET
-from types import SimpleNamespace
 
 import pytest
 from filtered import PLACE, filtered
-from formulas import mathml, parts
-from light import bundled, used_rules, with_bundle, with_late_scripts
+from formulas import mathml
+from light import lightened, sheet, used_rules
 from math_core import LatexError
-from navigation import SearchWords, folded, number_of
+from navigation import SearchWords, folded
 from tables import with_breaks, with_labels
 
 
@@ -21,23 +20,12 @@ def test_a_formula_is_mathml():
         mathml(r"\nosuchcommand")
 
 
-def test_a_display_breaks_between_its_formulas():
-    assert parts(r"a = b, \qquad c = d") == ["a = b, ", "c = d"]
-    aligned = r"\begin{aligned} a &= b \qquad c \end{aligned}"
-    assert parts(aligned) == [aligned]
-
-
 def test_labels_of_figures_are_no_words_to_search_for():
     words = SearchWords({})
     kept = ["attent", "13a", "2017", "37000", "d_k", "0", ""]
     assert [word for word in kept if not words.word_filter(word)] == []
     left_out = ["050100150step", "004", "000piec", "128050100150200", "the"]
     assert not any(map(words.word_filter, left_out))
-
-
-def test_the_number_of_a_page():
-    env = SimpleNamespace(toc_secnumbers={"notebooks/20_x": {"": (20,)}, "book/x": {}})
-    assert [number_of(env, page) for page in ("notebooks/20_x", "book/x", "y")] == ["20", "", ""]
 
 
 def test_parts_without_numbers_are_folded_unless_the_page_is_in_them():
@@ -80,46 +68,32 @@ def test_names_in_tables_break_between_their_parts():
     assert with_breaks(formula) == formula
 
 
-def test_rules_for_classes_that_no_page_has_are_removed():
+def test_rules_of_icons_and_for_classes_that_no_page_has_are_removed():
     style = (
-        "a{x:1}.used,.gone{x:2}@media print{.gone{x:3}.used b{x:4}}"
-        '.used:not(.gone){content:"}"}@font-face{font-family:"Font Awesome";src:url(x)}'
+        "/* a{ */a{x:1}.used,.gone{x:2}.gone b{x:2}@media print{.gone{x:3}.used b{x:4}}"
+        '.used:not(.gone){x:3}@font-face{font-family:"Font Awesome";src:url(x)}.fade{x:1}'
         ".fa-bars::before{x:5}"
     )
-    kept = used_rules(style, {"used", "fa-bars"})
-    assert "".join(kept.split()) == (
-        'a{x:1}.used{x:2}@mediaprint{.usedb{x:4}}.used:not(.gone){content:"}"}'
-    )
+    kept = "a{x:1}.used,.gone{x:2}@media print{.used b{x:4}}.used:not(.gone){x:3}.fade{x:1}"
+    assert used_rules(style, {"used", "fa-bars", "fade"}) == kept
 
 
-def test_a_rule_without_declarations_does_not_change_the_next():
-    kept = used_rules("@import url(x);.a{}.b{x:1}", {"a", "b"})
-    assert "".join(kept.split()) == "@importurl(x);.b{x:1}"
-
-
-def test_one_sheet_takes_the_place_of_those_that_all_pages_load(tmp_path):
+def test_a_page_loads_one_sheet_and_its_scripts_late(tmp_path):
     (tmp_path / "styles").mkdir()
-    (tmp_path / "styles" / "a.css").write_text(
-        '@import "../b.css";\na{b:url("../c.png")url(data:x)}'
-    )
+    own = '@import "../b.css";\na{b:url("../c.png")url(data:x)}'
+    (tmp_path / "styles" / "a.css").write_text(own)
     (tmp_path / "b.css").write_text("e{f:url(g.woff2)}")
-    expected = 'e{f:url("g.woff2")}\na{b:url("c.png")url(data:x)}'
-    assert bundled(tmp_path, "styles/a.css") == expected
-    names = ["styles/a.css", "b.css"]
-    own = '<link rel="stylesheet" href="../_static/own.css" />'
-    links = "".join(f'<link rel="stylesheet" href="../_static/{n}?v=1" />\n' for n in names)
-    found = with_bundle(f"<head>{links}{own}</head>", names, "book.css", "2")
-    assert found == f'<head><link rel="stylesheet" href="../_static/book.css?v=2">\n{own}</head>'
-
-
-def test_no_script_holds_up_a_page():
-    late = '<script defer src="a.js"></script><script async src="b.js"></script>'
-    found = with_late_scripts(
-        '<script src="a.js"></script><script async src="b.js"></script>'
-        "<script>DOCUMENTATION_OPTIONS.x = 1</script><script>let y</script>"
-    )
-    needs = '<script type="module">DOCUMENTATION_OPTIONS.x = 1</script>'
-    assert found == f"{late}{needs}<script>let y</script>"
+    link = '<link rel="stylesheet" href="../_static/styles/a.css?v=1" />\n'
+    scripts = '<script src="a.js"></script><script async src="b.js"></script>'
+    inline = "<script>DOCUMENTATION_OPTIONS.x = 1</script><script>let y</script>"
+    page = f"<head>{link}{link}{scripts}{inline}</head>"
+    found = lightened(page, tmp_path, lambda name: sheet(tmp_path, name))
+    (written,) = tmp_path.glob("book-*.css")
+    assert written.read_text() == 'e{f:url("g.woff2")}\na{b:url("c.png")url(data:x)}'
+    late = scripts.replace("<script src", "<script defer src")
+    needs = inline.replace("<script>DOC", '<script type="module">DOC')
+    link = f'<link rel="stylesheet" href="../_static/{written.name}">\n'
+    assert found == f"<head>{link}{late}{needs}</head>"
 
 
 def test_rows_carry_what_they_are_chosen_by():
@@ -141,11 +115,3 @@ def test_rows_carry_what_they_are_chosen_by():
         ("", "all"), ("2", "2 What is attention?"), ("11", "11"),
     ]  # fmt: skip
     assert '<table class="filtered cards table">' in made and PLACE not in made
-
-
-def test_the_comparison_with_marian_was_measured_here():
-    head = "".join(f"<th>{name}</th>" for name in ("tatoeba-test", "ours", "MarianMTModel"))
-    row = "<tr><td>BLEU, seed 1</td><td>33.2</td><td>33.0</td></tr>"
-    table = f'<table class="cards"><thead><tr>{head}</tr></thead><tbody>{row}</tbody></table>'
-    made = filtered(PLACE + table, "book/results", {})
-    assert 'data-corpus="Tatoeba" data-origin="measured here"' in made

@@ -1,6 +1,5 @@
-"""The colours: legible on light and dark pages, and distinct for colour-blind readers."""
+"""The colours: legible on light and dark pages, and each means one thing."""
 
-import itertools
 import re
 from pathlib import Path
 
@@ -18,64 +17,27 @@ from transformer_book.palette import (
     on_dark,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
-ASSETS = ROOT / "book" / "transformer_book" / "widgets"
-# How colours look to readers without the cones for red, for green, for blue: Machado et al. (2009),
-# on linear light. The third is rare; there a smaller distance must do.
-VISIONS = {
-    "all cones": (np.eye(3), 25),
-    "no red": ([[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]], 15),
-    "no green": ([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]], 15),
-    "no blue": ([[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]], 12),
-}
+ASSETS = Path(__file__).resolve().parents[2] / "book" / "transformer_book" / "widgets"
 PAGES = {"light": (lambda colour: colour, "#ffffff"), "dark": (on_dark, DARK_GROUND)}
-
-each_page = pytest.mark.parametrize("page", PAGES)
-
-
-def linear(colour):
-    channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
 
 
 def contrast(one, other):
-    low, high = sorted(float(linear(colour) @ [0.2126, 0.7152, 0.0722]) for colour in (one, other))
-    return (high + 0.05) / (low + 0.05)
+    """The ratio that WCAG asks for."""
+    lights = []
+    for colour in (one, other):
+        c = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+        linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+        lights.append(float(linear @ [0.2126, 0.7152, 0.0722]))
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
 
 
-def lab(light):
-    """CIE L*a*b*, in which equal distances look about equal."""
-    xyz = np.array(
-        [[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]]
-    ) @ np.clip(light, 0, 1)
-    x, y, z = np.cbrt(np.maximum(xyz / [0.9505, 1, 1.0888], 0.0089))
-    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
-
-
-@each_page
+@pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("name", [*COLOURS, "ink", "soft"])
 def test_small_text_in_a_colour_can_be_read(name, page):
     shown, ground = PAGES[page]
     colour = {**COLOURS, "ink": INK, "soft": SOFT}[name]
     assert contrast(shown(colour), ground) >= 4.5
     assert contrast(shown(colour), shown(PALE)) >= 4
-
-
-@each_page
-@pytest.mark.parametrize("vision", VISIONS)
-def test_every_reader_tells_each_colour_from_each(vision, page):
-    (shown, _), (sees, least) = PAGES[page], VISIONS[vision]
-    seen = {name: lab(np.array(sees) @ linear(shown(c))) for name, c in COLOURS.items()}
-    for one, other in itertools.combinations(COLOURS, 2):
-        assert np.linalg.norm(seen[one] - seen[other]) >= least, (one, other)
-
-
-def test_a_dark_page_turns_lightness_over_and_keeps_hues():
-    assert on_dark("white") == DARK_GROUND
-    for name in ("blue", "vermilion", "green"):
-        before, after = (lab(linear(c)) for c in (COLOURS[name], on_dark(COLOURS[name])))
-        turn = np.degrees(np.arctan2(before[2], before[1]) - np.arctan2(after[2], after[1]))
-        assert abs((turn + 180) % 360 - 180) < 25 and before[0] < 55 < after[0]
 
 
 def test_pixels_turn_as_colours_do():
@@ -87,6 +49,7 @@ def test_pixels_turn_as_colours_do():
 
 @pytest.mark.parametrize("path", sorted(ASSETS.glob("*-*.*s*")), ids=lambda path: path.name)
 def test_explorers_take_their_colours_from_the_palette(path):
+    """So a colour means the same in all of them."""
     text = path.read_text()
     assert not re.search(r"#[0-9a-fA-F]{3,8}\b|rgba?\(", re.sub(r"//.*", "", text))
     known = set(re.findall(r"--([a-z]+):", " ".join(css_variables())))

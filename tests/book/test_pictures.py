@@ -4,15 +4,20 @@ import inspect
 import json
 import pkgutil
 import re
+from html import unescape
 from importlib import import_module, resources
 
+import numpy as np
 import pytest
-from drawn import require_equal_variants, words
 
-from transformer import Translator
+from transformer import Tokenizer, Translator
+from transformer.data.batching import TokenBatches, encode_pairs, padding_waste
+from transformer.data.corpora import Split
 from transformer_book import picture, pictures
 from transformer_book.palette import ROLES, VARIABLES
 from transformer_book.pictures import attention
+from transformer_book.pictures.after.full_model import as_it_learns, kept_words
+from transformer_book.pictures.recipe import batches
 
 FOLDER = pkgutil.walk_packages(pictures.__path__, f"{pictures.__name__}.")
 MODULES = [import_module(each.name) for each in FOLDER]
@@ -21,14 +26,30 @@ PICTURES = {
     for module in MODULES
     for name, make in inspect.getmembers(module, inspect.isfunction)
     if make.__module__ == module.__name__ and not name.startswith("_")
-    # Those that draw a record have a test of their own.
+    # A record is drawn by its chapter.
     if all(p.default is not p.empty for p in inspect.signature(make).parameters.values())
 }
+TEXTS = ["", "liest " * 40, "Die die Katze", "Die Katze", "Die </script>", "Die Katze schläft."]
+PICTURES["as_it_learns"] = lambda: as_it_learns(
+    [dict(step=50 * i, translations=[text.strip()]) for i, text in enumerate(TEXTS)],
+    "The cat sleeps.",
+)
+
+
+def words(drawing):
+    return [unescape(text) for text in re.findall(r"<text[^>]*>([^<]+)</text>", drawing.svg())]
 
 
 @pytest.mark.parametrize("make", PICTURES.values(), ids=PICTURES)
 def test_both_variants_show_the_same_words_within_their_frames(make):
-    require_equal_variants(make())
+    wide, narrow = make().drawn
+    assert sorted(words(wide)) == sorted(words(narrow))
+    assert wide.width <= 688 and narrow.width <= 380
+    for drawing in (wide, narrow):
+        box = r'<rect x="([\d.-]+)" y="([\d.-]+)" width="([\d.]+)" height="([\d.]+)"'
+        for x, y, width, height in np.array(re.findall(box, drawing.svg()), dtype=float).tolist():
+            assert x >= 0 and x + width <= drawing.width
+            assert y >= 0 and y + height <= drawing.height
 
 
 STORED = json.loads(resources.files(pictures).joinpath("svg/descriptions.json").read_text("utf-8"))
@@ -56,3 +77,23 @@ def test_the_numbers_of_the_lookup_are_the_models():
     fourth = seen.encoder[0][3][[token.strip("▁") for token in seen.source_tokens].index("it")]
     shown = " ".join(words(attention.one_lookup().drawn[0]))
     assert " ".join(f"{weight:.2f}" for weight in fourth) in shown
+
+
+def test_padding_is_that_of_the_packages_batches():
+    texts = [text for text, _ in batches.eight_sentences()]
+    pairs = encode_pairs(Tokenizer.from_pretrained("tatoeba-en-de"), Split(texts, texts))
+    made = TokenBatches(pairs, 1000)
+    for order in batches.orders().values():
+        empty, area = batches.padding(order)
+        parts = [made.batch(np.array(order[start : start + 4])) for start in (0, 4)]
+        assert empty / area == pytest.approx(padding_waste(parts))
+
+
+def test_kept_words_are_a_longest_common_subsequence():
+    last = "Die Katze schläft, weil sie müde ist."
+    for text, kept in (
+        ("die KATZE, sie müde", ["die", "KATZE,", "sie", "müde"]),
+        ("ist Die , Katze", ["Die", "Katze"]),
+        ("", []),
+    ):
+        assert [word for word, is_kept in kept_words(text, last) if is_kept] == kept

@@ -6,14 +6,13 @@ the folder of the built book; without it they are not collected.
 
 import os
 import shutil
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from book.make.pdf import BROWSERS, served
 
@@ -75,6 +74,12 @@ class Visit:
         self.page.goto(address, wait_until="load")
         self.page.evaluate("document.fonts.ready.then(() => 0)")
 
+    def breaches(self, *rules: str) -> list[str]:
+        """The rules of WCAG 2.2 AA, or those named, that the page breaks, with one place each."""
+        asked = rules or ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
+        found = Axe().run(self.page, options={"runOnly": list(asked)}).response["violations"]
+        return [f"{rule['id']}: {rule['nodes'][0]['html'][:150]}" for rule in found]
+
 
 def watched(page: Page) -> Visit:
     """A visit that notes what goes wrong on its page and what the page asks for."""
@@ -85,83 +90,35 @@ def watched(page: Page) -> Visit:
     return visit
 
 
-class Contexts:
-    """Contexts that are used again: a page in a new one costs Chromium twice the work.
+@pytest.fixture
+def visit(browser) -> Iterator[Callable[..., Visit]]:
+    """Make a visit of a width and a theme; phones have 390 points."""
+    made = []
 
-    Each keeps an empty page, so that its process stays for the next one.
-    """
+    def make(width: int = 1280, theme: str = "light", **options) -> Visit:
+        context = browser.new_context(
+            viewport=dict(width=width, height=900),
+            color_scheme=theme,
+            reduced_motion="reduce",
+            has_touch=width < 600,
+            **options,
+        )
+        made.append(context)
+        return watched(context.new_page())
 
-    def __init__(self, browser: Browser):
-        self.browser = browser
-        self.idle: dict[tuple, list[BrowserContext]] = defaultdict(list)
-        self.used: list[tuple[tuple, BrowserContext]] = []
-
-    def take(self, is_phone: bool, **options) -> BrowserContext:
-        """A context without pages of others and without anything stored."""
-        kind = (is_phone, *sorted(options.items()))
-        if self.idle[kind]:
-            context = self.idle[kind].pop()
-        else:
-            still = dict(reduced_motion="reduce", has_touch=is_phone)
-            context = self.browser.new_context(**still, **options)
-            context.new_page()
-        self.used.append((kind, context))
-        return context
-
-    def give_back(self) -> None:
-        """Close the pages in all used contexts and remove what they have stored."""
-        for kind, context in self.used:
-            empty, *pages = context.pages
-            session = context.new_cdp_session(empty)
-            for page in pages:
-                place = urlsplit(page.url)
-                origin = f"{place.scheme}://{place.netloc}/"
-                if place.scheme in ("file", "http"):
-                    session.send(
-                        "Storage.clearDataForOrigin", dict(origin=origin, storageTypes="all")
-                    )
-                page.close()
-            session.detach()
-            self.idle[kind].append(context)
-        self.used.clear()
+    yield make
+    for context in made:
+        context.close()
 
 
 @pytest.fixture(scope="session")
-def contexts(browser) -> Contexts:
-    return Contexts(browser)
-
-
-@pytest.fixture
-def visit(contexts):
-    """Make a visit of a width and a theme; phones have 390 points."""
-
-    def make(width: int = 1280, theme: str = "light", **options) -> Visit:
-        page = contexts.take(width < 600, **options).new_page()
-        page.set_viewport_size(dict(width=width, height=900))
-        page.emulate_media(color_scheme=theme)
-        return watched(page)
-
-    yield make
-    contexts.give_back()
-
-
-@pytest.fixture(scope="module")
-def reader(browser) -> Iterator[Callable[[int], Visit]]:
-    """Visits that go from page to page: one of a width, which loads every file of each page."""
-    visits: dict[int, Visit] = {}
-
-    def at(width: int) -> Visit:
-        if width not in visits:
-            size = dict(width=width, height=900)
-            page = browser.new_page(viewport=size, reduced_motion="reduce", has_touch=width < 600)
-            session = page.context.new_cdp_session(page)
-            session.send("Network.setCacheDisabled", {"cacheDisabled": True})
-            visits[width] = watched(page)
-        return visits[width]
-
-    yield at
-    for visit in visits.values():
-        visit.page.context.close()
+def reader(browser) -> Iterator[Visit]:
+    """A visit that goes from page to page, and loads every file of each."""
+    page = browser.new_page(reduced_motion="reduce", has_touch=True)
+    session = page.context.new_cdp_session(page)
+    session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    yield watched(page)
+    page.context.close()
 
 
 @pytest.fixture(scope="session")

@@ -6,13 +6,10 @@ import shutil
 import sys
 
 import pytest
-import torch
 
 from tests.cli.conftest import fails, run
 from transformer.inference.translator import Translator
 from transformer.interop import CTranslate2Translator, from_marian
-from transformer.recipes.presets import PRESETS
-from transformer.training.checkpoint import load_weights
 
 
 def test_an_unfinished_run_is_its_newest_checkpoint_and_says_so(trained, tmp_path):
@@ -33,30 +30,6 @@ class TestAverage:
             by_run = (trained[0] / "average-2" / name).read_bytes()
             assert by_run == (tmp_path / "mine" / name).read_bytes()
         assert run("translate", "-m", tmp_path / "mine", "the cat").stdout.count("\n") == 1
-
-    def test_the_names_are_shown_whole(self, trained, tmp_path):
-        model = shutil.copytree(trained[0] / "model", tmp_path / "v1.0")
-        file = trained[0] / "checkpoints/best.safetensors"
-        shown = run("average", model, file, "-o", tmp_path / "mean").stdout
-        assert shown.endswith(": the mean of v1.0, best\n")
-
-    def test_half_precision_is_half_the_size_of_the_same_weights(self, trained, tmp_path):
-        names = trained[0] / "checkpoints/best.safetensors", trained[0]
-        for options in ([], ["--half"]):
-            run("average", *names, "-o", tmp_path / f"mean{len(options)}", *options)
-        whole, half = (load_weights(tmp_path / f"mean{n}/model.safetensors") for n in (0, 1))
-        for name, weight in whole.items():
-            assert half[name].dtype == torch.float16
-            torch.testing.assert_close(half[name].float(), weight, atol=1e-3, rtol=1e-3)
-
-    def test_the_examples_name_checkpoints_that_the_presets_leave(self):
-        shown = run("average", "--help").stdout
-        name, last = re.search(r"average runs/(\S+) --last (\d+)\n", shown).groups()
-        assert int(last) <= PRESETS[name].training.keep_last
-        steps = re.search(r"runs/smoke/checkpoints/step-000000\{(\d+),(\d+)\}", shown).groups()
-        smoke = PRESETS["smoke"].training
-        left = range(smoke.save_every, smoke.max_steps + 1, smoke.save_every)[-smoke.keep_last :]
-        assert [*map(int, steps)] == [*left]
 
     def test_bad_input(self, trained, tmp_path):
         fails("average", trained[0], "--last", 9, saying="holds 2 checkpoints, fewer than last=9")
@@ -120,13 +93,6 @@ class TestExport:
         (tmp_path / "mine").touch()
         fails("export", trained[0], tmp_path, "--to", "marian", saying="exists; choose another")
         assert (tmp_path / "mine").exists()
-
-    def test_the_current_folder_may_be_exported_to(self, trained, tmp_path, monkeypatch):
-        model = trained[0].absolute()
-        monkeypatch.chdir(tmp_path)
-        run("export", model, ".", "--to", "marian")
-        assert from_marian(tmp_path).model.config.d_model == 16
-        assert not list(tmp_path.glob(".*"))
 
     def test_a_missing_extra_is_named(self, trained, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "ctranslate2", None)

@@ -1,6 +1,5 @@
 """What all commands share: help, errors, streams, threads."""
 
-import logging
 import os
 import re
 import subprocess
@@ -11,7 +10,6 @@ import pytest
 
 import transformer
 from tests.cli.conftest import ROOT, fails, run
-from transformer.cli.frame import printed_log
 
 COMMANDS = ("train", "translate", "evaluate", "average", "export", "corpora", "info")
 
@@ -44,23 +42,6 @@ def test_version_is_that_of_the_distribution():
     assert transformer.__version__ == project["version"]
 
 
-@pytest.mark.parametrize(("own", "used"), [(None, "passive"), ("active", "active")])
-def test_threads_do_not_spin_unless_the_user_says_so(own, used):
-    """OpenMP reads the policy when torch is imported."""
-    code = (
-        "import os, sys, transformer.cli as c\n"
-        "sys.argv[1:] = ['--version']\n"
-        "try: c.main()\n"
-        "finally: print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
-    )
-    environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
-    environment |= {"OMP_WAIT_POLICY": own} if own else {}
-    process = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
-    )
-    assert process.stdout.splitlines()[-1] == f"{used} False", process.stderr
-
-
 def test_the_number_of_threads_is_set_before_work_begins(monkeypatch):
     counts = []
     monkeypatch.setattr("torch.set_num_threads", counts.append)
@@ -87,15 +68,6 @@ def test_closed_streams_give_no_traceback():
     for closed in (">&-", "<&- >&- 2>&-"):
         line = subprocess.run(["sh", "-c", f'"$@" corpora {closed}', "sh", *start], **options)
         assert (line.returncode, line.stderr) == (0, "")
-
-
-def test_a_closed_pipe_under_the_log_ends_the_command():
-    read, write = os.pipe()
-    os.close(read)
-    with open(write, "w", buffering=1) as pipe:
-        with pytest.raises(BrokenPipeError), printed_log(pipe):
-            logging.getLogger("transformer.training").info("step 1")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), write)  # for the flush of close()
 
 
 def test_errors_of_syntax_and_of_ours_are_one_line(monkeypatch):

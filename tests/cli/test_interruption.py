@@ -1,17 +1,13 @@
 """``transformer train`` on a full disk, after a signal, and in several processes."""
 
-import gc
-import json
 import re
 import signal
-import subprocess
 import time
 
 import pytest
 import torch
-from safetensors import safe_open
 
-from tests.cli.conftest import command, fails, run, settings
+from tests.cli.conftest import command, run, settings
 from transformer.recipes.record import read_record
 from transformer.training.checkpoint import load_state
 
@@ -67,64 +63,3 @@ def test_two_processes_print_once_and_the_record_counts_them(tmp_path, files):
     assert ", 2 processes" in out
     record = read_record(tmp_path / "run" / "run.json")
     assert record["steps"] == 2 == record["environment"]["hardware"]["devices"]
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """Mounts a disk of some kilobytes; only root may."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-
-    def mount(kilobytes, remount=False, read_only=False):
-        options = f"{'remount,' * remount}{'ro,' * read_only}size={kilobytes}k"
-        done = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)], capture_output=True
-        )
-        if done.returncode:
-            pytest.skip("cannot mount a small disk here")
-        return disk
-
-    yield mount
-    gc.collect()  # what failed may still hold a file open there
-    subprocess.run(["umount", str(disk)], capture_output=True)
-
-
-def require_whole_files(folder):
-    """Nothing is half-written, whatever stopped the program."""
-    for path in folder.rglob("*"):
-        assert not path.name.endswith((".tmp", ".part")) and ".saving" not in path.name
-        if path.suffix == ".safetensors":
-            with safe_open(path, "pt") as file:
-                for name in file.keys():  # noqa: SIM118 (it is no dictionary)
-                    file.get_tensor(name)
-        elif path.suffix == ".json":
-            json.loads(path.read_text())
-        elif path.suffix == ".pt":
-            load_state(path)
-
-
-@pytest.mark.parametrize("kilobytes", [16, 240])
-def test_no_space_is_one_line_and_the_run_resumes_later(small_disk, files, kilobytes, monkeypatch):
-    """Space runs out at the tokenizer, or at the state, because another program took it."""
-    monkeypatch.setattr("transformer.recipes.translation.require_disk", lambda needs: None)
-    folder = small_disk(kilobytes) / "run"
-    arguments = "train", "smoke", "-o", folder, *files, *settings()
-    fails(*arguments, saying=r"(?i)no space left|cannot write")
-    require_whole_files(folder)
-    small_disk(20_000, remount=True)
-    run(*arguments)
-    assert read_record(folder / "run.json")["steps"] == 6
-
-
-def test_a_read_only_disk_is_one_line_and_its_files_stay(trained, small_disk, files):
-    folder = small_disk(20_000)
-    begun = "train", "smoke", "-o", folder / "run", *files, *settings(max_steps=1)
-    run(*begun)
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    small_disk(20_000, remount=True, read_only=True)
-    fails(*begun, "--set", "max_steps=2", saying="Read-only .*; choose another folder")
-    fails("average", trained[0], "--last", 1, "-o", folder / "mean", saying="Read-only")
-    fails("export", trained[0], folder / "out", "--to", "marian", saying="Read-only")
-    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert after == before
-    assert run("translate", "-m", folder / "run", "the cat").stdout.count("\n") == 1

@@ -47,13 +47,6 @@ def test_a_preset_caps_only_its_own_corpus(trained, files, tmp_path):
     assert "50 training pairs" in shown
 
 
-def test_the_same_command_resumes_with_more_steps(trained, files, tmp_path):
-    folder = shutil.copytree(trained[0], tmp_path / "run")
-    shown = run("train", "smoke", "-o", folder, *files, *settings(max_steps=7)).stdout
-    assert "resuming from step 6" in shown
-    assert read_record(folder / "run.json")["steps"] == 7
-
-
 def test_a_finished_run_stops_at_once_unless_something_is_missing(trained, files, tmp_path):
     folder = shutil.copytree(trained[0], tmp_path / "run")
     command = "train", "smoke", "-o", folder, *files, *settings()
@@ -124,14 +117,6 @@ def test_the_recorded_command_repeats_a_fine_tuning_on_own_files(
     # The folder keeps what it started from.
     other = ["--init-from", trained[0] / "checkpoints/best.safetensors", *words[5:]]
     fails("train", "smoke", *other, saying="started from .*small, but init_from is .*best")
-
-
-def test_what_the_weights_fix_cannot_be_set(trained, files, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    start = "--init-from", trained[0]
-    fails("train", "smoke", *start, "--set", "d_model=32", saying="d_model must be 16, as in the")
-    fails("train", "smoke", "--init-from", "nothing", *files, saying="no trained model 'nothing'")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_disk_that_is_too_small_is_named_before_the_run(files, tmp_path, monkeypatch):
@@ -210,11 +195,6 @@ def test_a_folder_with_something_else_is_refused(tmp_path, files, trained):
     )  # fmt: skip
 
 
-def test_a_loss_that_is_no_number_is_named(tmp_path, files):
-    hot = settings(learning_rate_factor="1e38", save_every=1)
-    fails("train", "smoke", "-o", tmp_path, *files, *hot, saying=r"loss is \S+ at step \d+")
-
-
 def test_a_preset_is_fitted_to_a_card_and_goes_on_with_another(tmp_path, files):
     small = {k: v for k, v in SMALL.items() if k not in ("batch_tokens", "max_steps")}
     words = [w for item in small.items() for w in ("--set", "{}={}".format(*item))]
@@ -222,7 +202,7 @@ def test_a_preset_is_fitted_to_a_card_and_goes_on_with_another(tmp_path, files):
     shown = run(*arguments, "--card", "h100", "--set", "max_steps=2").stdout
     first, second, *_ = shown.splitlines()
     assert first == "card: H100 (80 GB), 85 GB; 8,192 tokens x 1, bf16"
-    assert second.endswith("per hour; estimated")
+    assert second.endswith("of its memory; estimated")
     # A T4 would get fp16, which a CPU refuses; the run keeps what it has begun with.
     shown = run(*arguments, "--card", "t4", "--set", "max_steps=3").stdout
     assert shown.startswith("card: T4, 16 GB; 8,192 tokens x 1, bf16") and "from step 2" in shown

@@ -30,12 +30,6 @@ def test_one_line_comes_out_for_one_that_goes_in(trained):
     assert run("translate", "-m", trained[0], input="").stdout == ""
 
 
-@pytest.mark.parametrize("name", ["empty.en", "empty.en.gz"])
-def test_an_empty_file_gives_no_lines(trained, tmp_path, name):
-    (tmp_path / name).write_bytes(gzip.compress(b"") if name.endswith(".gz") else b"")
-    assert run("translate", "-m", trained[0], "-i", tmp_path / name).stdout == ""
-
-
 @pytest.fixture(scope="module")
 def learned(trained, tmp_path_factory):
     """The folder of a model with 60 learned positions, and random weights."""
@@ -112,13 +106,6 @@ def test_the_best_translations_come_with_line_number_and_score(trained):
     assert shown == "".join(f"{best[0].score:.4f}\t{best[0].text}\n" for best in found)
 
 
-def test_several_sentences_of_a_line_are_translated_one_by_one(trained):
-    pytest.importorskip("sentencex")
-    apart = [run("translate", "-m", trained[0], text).stdout for text in ("The cat.", "The dog.")]
-    line = run("translate", "-m", trained[0], "--split-sentences", "The cat. The dog.").stdout
-    assert line == " ".join(text.strip() for text in apart) + "\n"
-
-
 @pytest.mark.parametrize(
     "options, saying",
     [
@@ -148,15 +135,6 @@ def test_the_name_of_a_file_is_not_translated(tmp_path, monkeypatch):
         fails("translate", "-m", "nothing", name, saying=f"for a file, use --input {quoted}$")
     fails("translate", "-m", "nothing", "-i", "no.en", saying="No such file or directory: no.en")
     fails("translate", "-m", "nothing", "-i", tmp_path, saying="Is a directory")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
-def test_a_full_disk_under_the_output_is_one_line(trained):
-    with open("/dev/full", "wb") as full:
-        process = command("translate", "-m", trained[0], "the cat", stdout=full)
-        said = process.communicate(timeout=60)[1].decode()
-    assert process.returncode not in (0, None)
-    assert said.count("\n") == 1 and "No space left" in said
 
 
 def test_a_pipe_is_answered_line_by_line_and_may_close(trained):

@@ -113,10 +113,6 @@ def test_arguments_out_of_range():
         TokenBatches(pairs, 100).epoch(-1)
 
 
-def test_an_empty_pair_is_left_for_the_trainer_to_name():
-    assert len(TokenBatches(pairs_of_lengths([(0, 0), (3, 2)]), 100)) == 1
-
-
 def test_batch_by_hand():
     pairs = EncodedPairs(
         Sentences(np.array([7, 2, 8, 9, 2, 2], np.int32), np.array([0, 2, 5, 6])),
@@ -136,15 +132,6 @@ def test_padding_waste_by_hand():
     assert padding_waste([batches.batch(np.array([0]))]) == 0
     with pytest.raises(ValueError, match="at least one batch"):
         padding_waste([])
-
-
-def test_padding_waste_on_tatoeba_is_below_a_tenth(tatoeba):
-    tokenizer = Tokenizer.train(tatoeba.validation.source + tatoeba.validation.target, 2000)
-    batches = TokenBatches(encode_pairs(tokenizer, tatoeba.train.first(30_000)), 4096)
-    made = [batches.batch(rows) for rows in batches.epoch(0)]
-    assert padding_waste(made) < 0.10
-    # Small batches must not be the reason: most of the budget is used.
-    assert np.mean([batch.labels.numel() for batch in made]) / 4096 > 0.8
 
 
 def test_two_tokenizers_must_agree_on_the_special_ids():

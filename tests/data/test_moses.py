@@ -32,10 +32,6 @@ def test_the_language_decides():
     assert french.target == ["l 'homme et l 'oiseau"]
 
 
-def test_a_language_may_name_a_region():
-    assert moses_lowercased(corpus(["a, b"], ["c."], ("EN", "pt-BR"))).train.source == ["a , b"]
-
-
 def test_a_text_without_a_language_is_refused():
     with pytest.raises(ValueError, match="'target' is not a language code; set source_language"):
         moses_lowercased(corpus(["a"], ["b"], ("en", "target")))

@@ -1,7 +1,6 @@
 import gzip
 import os
 import tracemalloc
-import warnings
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +11,6 @@ from transformer.data.lines import read_lines, unpack_gzip
 from transformer.data.parallel import (
     Corpus,
     Split,
-    StreamedSplit,
     load_parallel_files,
     stream_parallel_files,
 )
@@ -33,12 +31,6 @@ def test_checksum_depends_on_text_split_and_order():
     }
     assert len(sums) == 5
     assert checksum(train=pair, test=other) in sums
-
-
-@pytest.mark.parametrize("name", ["text.en", "text.en.gz"])
-def test_only_line_feeds_end_lines(write_lines, name):
-    lines = ["a\u2028b", "c\x85d", "e\x0bf", "  blanks stay  ", "", "ä"]
-    assert read_lines(write_lines(name, lines)) == lines
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -113,43 +105,9 @@ def test_blank_and_overlong_lines_are_left_out_in_pairs_with_one_notice(write_li
     assert "2 with a blank side and 2 with more than 1000 words, of 6 pairs" in str(notice.message)
 
 
-@pytest.mark.parametrize("max_words, kept", [(2, 1), (3, 2), (None, 2)])
-@pytest.mark.filterwarnings("ignore:.*more than 2 words")
-def test_max_words_is_an_option(write_lines, max_words, kept):
-    source = write_lines("a.en", ["one two three", "one"])
-    assert len(load_parallel_files(source, source, max_words)) == kept
-
-
 def test_no_pair_left(write_lines):
     with pytest.raises(ValueError, match="no pair is left"):
         load_parallel_files(write_lines("a.en", ["", "b"]), write_lines("a.de", ["x", " "]))
-
-
-def test_text_on_disk_stays_that_of_the_folder_where_it_was_named(
-    write_lines, tmp_path, monkeypatch
-):
-    for folder in ("one", "two"):
-        write_lines(f"{folder}/text", [folder])
-    monkeypatch.chdir(tmp_path / "one")
-    text = stream_parallel_files("text", "text")
-    monkeypatch.chdir(tmp_path / "two")
-    assert list(text) == [("one", "one")]
-
-
-def test_text_on_disk_gives_its_notice_once(write_lines):
-    text = stream_parallel_files(write_lines("a.en", ["one", ""]), write_lines("a.de", ["1", "2"]))
-    with warnings.catch_warnings(record=True) as notices:
-        warnings.simplefilter("always")
-        assert list(text) == list(text.first(9)) == [("one", "1")]
-    assert len(notices) == 1
-
-
-def test_a_corpus_is_described_without_reading_text_on_disk():
-    def read():
-        raise AssertionError("the text was read")
-
-    splits = {"train": StreamedSplit(read, "text"), "test": Split(["a"], ["b"])}
-    assert repr(Corpus("mine", "en", "de", "", splits)) == "Corpus(mine: train on disk, test 1)"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")

@@ -1,6 +1,5 @@
 """A text larger than the memory is read in chunks, encoded once, then memory-mapped."""
 
-import errno
 import json
 import os
 import signal
@@ -15,7 +14,6 @@ import pytest
 from transformer.data import batching
 from transformer.data.batching import TokenBatches, encode_pairs
 from transformer.data.parallel import (
-    StreamedSplit,
     load_parallel_files,
     stream_parallel_files,
 )
@@ -151,48 +149,6 @@ def test_a_full_disk_gives_a_one_line_error_and_leaves_nothing(
     assert_same_pairs(cached_pairs(tokenizer, text, cache), whole)
 
 
-def test_a_folder_that_cannot_be_made_is_explained(files, tokenizer, tmp_path, monkeypatch):
-    mkdir = os.mkdir
-
-    def refuse(path, *arguments):
-        if Path(path) == tmp_path / "closed":
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        mkdir(path, *arguments)
-
-    monkeypatch.setattr(os, "mkdir", refuse)
-    with pytest.raises(OSError, match="cannot write .*Permission denied.*XDG_CACHE_HOME"):
-        cached_pairs(tokenizer, stream_parallel_files(*files), tmp_path / "closed/cache")
-
-
-def test_an_error_of_the_text_is_not_blamed_on_the_cache(tokenizer, tmp_path):
-    errors = (
-        OSError(errno.EIO, "Input/output error"),
-        PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "text")),
-    )
-    for error in errors:
-
-        def read(error=error):
-            yield "one", "eins"
-            raise error
-
-        with pytest.raises(OSError) as caught:
-            cached_pairs(tokenizer, StreamedSplit(read, "text"), tmp_path)
-        assert caught.value is error
-
-
-def test_every_file_is_on_the_disk_before_the_header(files, tokenizer, tmp_path, monkeypatch):
-    synced, fsync = set(), os.fsync
-
-    def syncing(file):
-        synced.add(os.fstat(file).st_ino)
-        fsync(file)
-
-    monkeypatch.setattr(os, "fsync", syncing)
-    cached_pairs(tokenizer, stream_parallel_files(*files), tmp_path / "cache")
-    (folder,) = (path for path in (tmp_path / "cache").iterdir() if path.is_dir())
-    assert {path.name for path in folder.iterdir() if path.stat().st_ino not in synced} == set()
-
-
 # ---------------------------------------------------------------------- in processes of their own
 
 SCRIPT = """
@@ -239,14 +195,6 @@ def encode_in_a_process(tokenizer, tmp_path):
         )
 
     return start
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
-def test_memory_does_not_grow_with_the_text(encode_in_a_process):
-    said = encode_in_a_process("measure", 6_000, 60_000).communicate(timeout=300)[0]
-    small, large = map(int, said.split())
-    # The ids of 54,000 pairs more would take 43 MB as the smallest array.
-    assert large - small < 16_000_000
 
 
 def test_unfinished_files_of_a_killed_process_are_not_used(

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-import numpy as np
 import pytest
 
 from transformer.inference.metrics import bleu, chrf, compound_split_bleu
@@ -37,38 +36,12 @@ def test_compound_split_bleu_by_hand():
         assert part in score.signature
 
 
-def test_compounds_are_split_as_published():
-    """Of two hyphens around a letter only the first is cut; a hyphen between blanks stays."""
-    pytest.importorskip("sacremoses")
-    # a ##AT##-##AT## b-c - d: 5 words, of which "b-c" is one.
-    score = compound_split_bleu(["a-b-c - d"], ["a-b-x - d"], "en")
-    assert score.score == pytest.approx(100 * (4 / 5 * 2 / 4 * 1 / 6 * 1 / 8) ** 0.25)
-    assert compound_split_bleu(["a-b c d e"], ["A-b c d e"], "en").score < 100
-    assert compound_split_bleu(["It's U.S.-made."], ["It's U.S.-made."], "en").score > 99.9
-
-
 def test_chrf_by_hand():
     # 2 of 3 letters, 1 of 2 pairs, 0 of 1 triples; there are no longer ones.
     assert chrf(["abc"], ["abd"]).score == pytest.approx(100 * (2 / 3 + 1 / 2 + 0) / 3)
     # Recall counts twice: precision 1 for both orders, recall 2/4 and 1/3.
     recall = (2 / 4 + 1 / 3) / 2
     assert chrf(["ab"], ["abcd"]).score == pytest.approx(100 * 5 * recall / (4 + recall))
-
-
-def test_options_change_the_score():
-    lower = [text.lower() for text in REFERENCES]
-    for metric in (bleu, chrf):
-        assert metric(REFERENCES, lower).score < 100
-        assert metric(REFERENCES, lower, lowercase=True).score == pytest.approx(100)
-    # Without a tokeniser "d!" is one word: no quadruple, which is smoothed to half a one.
-    assert bleu(["a b c d!"], ["a b c d."], tokenize="none").score == pytest.approx(
-        100 * (3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** 0.25
-    )
-
-
-def test_empty_translations_are_scored():
-    assert bleu(["", ""], REFERENCES).score == 0
-    assert chrf(["", ""], REFERENCES).score == 0
 
 
 @pytest.mark.parametrize("metric", [bleu, chrf, partial(compound_split_bleu, language="de")])
@@ -80,13 +53,3 @@ def test_bad_input(metric):
     ):
         with pytest.raises(error):
             metric(hypotheses, references)
-
-
-def test_arrays_are_scored_and_nested_references_refused(monkeypatch):
-    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
-    arrays = np.array(HYPOTHESES), np.array(REFERENCES)
-    assert bleu(*arrays) == bleu(HYPOTHESES, REFERENCES)
-    with pytest.raises(ValueError, match="at least one sentence"):
-        bleu(arrays[0][:0], arrays[1][:0])
-    with pytest.raises(TypeError, match="references must be one string per .* of type list"):
-        bleu(HYPOTHESES, [[text] for text in REFERENCES])

@@ -61,12 +61,6 @@ def test_the_example_runs_and_can_get_another_address(capsys):
     assert 'from_pretrained("owner/mine")' in with_address(text, "owner/mine")
 
 
-def test_only_the_translator_of_the_example_gets_the_address():
-    text = 'AutoTokenizer.from_pretrained("other")\nTranslator.from_pretrained("here")'
-    assert with_address(text, "owner/mine") == text.replace("here", "owner/mine")
-    assert with_address(text, r"owner\mine") == text.replace("here", r"owner\mine")
-
-
 def test_a_fine_tuned_model_names_its_origin():
     def started(base):
         return model_card(training=dict(preset=dict(init_from=base), averaged=["a"], minutes=0.2))
@@ -95,19 +89,6 @@ def test_the_source_language_is_the_first_of_the_card(metadata, language):
     text = f"---\n{metadata}\n---\n# Title\n"
     assert source_language(text) == language
     assert "# Title" in read_card(text).text
-
-
-def test_a_second_run_says_what_the_first_one_took():
-    first = dict(steps=5500, target_tokens=10_000_000, minutes=92.1, hardware="a", seed=1)
-    second = dict(steps=14_500, target_tokens=28_000_000, minutes=81, hardware="b", seed=1)
-    run = second | dict(first_run=first, preset=dict(init_from="runs/first/model"))
-    text = model_card(training=run, preset="small")
-    assert (
-        "Trained with the preset `small`: 14,500 further steps from a first run of 5,500 steps, "
-        "28,000,000 target tokens, 81 minutes on b, seed 1. First run: 5,500 steps, 10,000,000 "
-        "target tokens, 92 minutes on a, seed 1. Together: 20,000 steps."
-    ) in text
-    assert "Fine-tuned" not in text and ModelCard(text).data.base_model is None
 
 
 def test_other_seeds_are_beside_the_score_of_the_same_kind():

@@ -64,12 +64,6 @@ def test_batch_size_and_order(translator, sentences, expected, beam_size):
 
 
 @BEAMS
-def test_padding(translator, sentences, expected, beam_size):
-    found = beam_search(translator.model, pad(translator, sentences, extra=30), beam_size)
-    assert translator.tokenizer.decode_batch([f.tokens for f in found]) == expected[beam_size]
-
-
-@BEAMS
 def test_cache(translator, without_cache, sentences, expected, beam_size):
     model = without_cache(translator.model)
     found = beam_search(model, pad(translator, sentences[:5]), beam_size)

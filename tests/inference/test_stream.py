@@ -58,16 +58,6 @@ def test_as_many_lines_come_out_as_go_in(translator, lines):
     assert len(list(io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8"))) == len(lines)
 
 
-@pytest.mark.parametrize("text", ["a" * 100_000, "ab " * 33_000, "🙂" * 100_000])
-def test_100_000_characters_are_refused_with_their_line(translator, text):
-    lines = read_lines(io.BytesIO(f"Where?\n{text}\nnever\n".encode()))
-    found = []
-    with pytest.raises(ValueError, match=r"line 2 has \d+ tokens, more than the 80"):
-        for answer in translate_lines(translator, lines, 4, beam_size=1):
-            found.append(answer)
-    assert len(found) == 1
-
-
 def test_a_line_without_end_is_refused_before_memory_is_full(monkeypatch):
     monkeypatch.setattr(stream, "LONGEST_LINE", 1000)
 
@@ -87,24 +77,6 @@ def test_a_line_without_end_is_refused_before_memory_is_full(monkeypatch):
         next(read_lines(io.BufferedReader(Endless())))
     ok = list(read_lines(io.BytesIO(b"x" * 999 + b"\n" + b"y" * 1000)))
     assert list(map(len, ok)) == [999, 1000]
-
-
-def test_memory_holds_no_more_lines_than_a_portion(translator, monkeypatch):
-    waiting, most = [0], [0]
-
-    def lines():
-        for i in range(2000):
-            waiting[0] += 1
-            yield f"line {i}" if i % 3 else ""
-
-    def translate(self, texts, **options):
-        most[0] = max(most[0], waiting[0])
-        waiting[0] = 0
-        return [text.upper() for text in texts]
-
-    monkeypatch.setattr(Translator, "translate", translate)
-    found = list(translate_lines(translator, lines(), 64))
-    assert found == [f"LINE {i}" if i % 3 else "" for i in range(2000)] and most[0] <= 64
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -15,8 +14,7 @@ from huggingface_hub import HfApi, ModelCard, RepoUrl
 from huggingface_hub.utils import filter_repo_objects
 
 from transformer.data.tokenizer import Tokenizer
-from transformer.fast import enable, is_enabled
-from transformer.inference import batches
+from transformer.fast import is_enabled
 from transformer.inference.decoding import beam_search
 from transformer.inference.options import SearchOptions
 from transformer.inference.results import Translation
@@ -189,20 +187,6 @@ def test_a_wrong_option_is_one_line_before_any_text_is_read(translator, options,
         translator(iter(lambda: pytest.fail("a text was read"), None), **options)
 
 
-@pytest.mark.parametrize("live", [False, True])
-def test_a_bar_is_shown_if_it_is_asked_for_or_in_a_live_notebook(translator, monkeypatch, live):
-    def record(disable, **options):
-        shown.append(not disable)
-        return tqdm(disable=True, **options)
-
-    shown, tqdm = [], batches.tqdm
-    monkeypatch.setattr(batches, "tqdm", record)
-    monkeypatch.setattr(batches, "in_live_notebook", lambda: live)
-    for progress in (False, True, None):
-        translator("No.", max_length=2, progress=progress)
-    assert shown == [False, True, live]
-
-
 def test_scores_and_several_translations_are_those_of_the_search(translator, tokenizer):
     ids = torch.tensor([[*tokenizer.encode(TEXTS[0]), tokenizer.eos_id]])
     best = beam_search(translator.model, ids, max_length=12, n_best=3)[0]
@@ -261,13 +245,6 @@ def test_the_sentences_of_a_text_are_translated_one_by_one(translator):
         assert translate(split_sentences=True) != translate(split_sentences="en")
     finally:
         translator.card = None
-
-
-def test_without_the_splitter_one_line_says_what_to_install(translator, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sentencex", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'transformer-book\[sentences\]'"):
-        translator("One. Two.", split_sentences=True)
-    assert translator("One. Two.", max_length=3)
 
 
 def test_a_model_or_tokenizer_of_another_library(small_transformer, tokenizer, monkeypatch):
@@ -355,12 +332,6 @@ def test_eight_threads_may_share_a_model_in_training_mode(translator):
             np.testing.assert_array_equal(part, right)
 
 
-def test_attention_reads_capitals_as_the_translation_does(translator):
-    plain, loud = (translator.attention(text) for text in ("Where is it?", "WHERE IS IT?"))
-    assert loud.source_tokens == plain.source_tokens
-    assert loud.predicted_tokens == plain.predicted_tokens
-
-
 # ------------------------------------------------------------------ saving and loading
 
 
@@ -409,14 +380,6 @@ def test_not_fast_is_plain_whatever_was_before(small_transformer, tokenizer, tmp
     assert is_enabled(Translator.from_pretrained(folder).model)
 
 
-def test_the_classes_of_a_fast_model_stay(small_transformer, tokenizer):
-    model = small_transformer(tokenizer.vocab_size)
-    enable(model, skip_padding=False)
-    classes = [type(module) for module in model.modules()]
-    Translator(model, tokenizer)
-    assert [type(module) for module in model.modules()] == classes
-
-
 def test_a_damaged_card_does_not_keep_a_model_from_loading(translator, tmp_path):
     translator.save_pretrained(tmp_path)
     (tmp_path / "README.md").write_bytes(b"---\nlanguage: [de\n---\nfran\xe7ais")
@@ -451,12 +414,6 @@ def test_a_model_on_the_hub_is_all_that_a_download_needs(translator, hub, tmp_pa
     # A model without a card gets one.
     translator.push_to_hub("someone/other")
     assert ModelCard.load(hub / "someone/other/README.md").data.pipeline_tag == "translation"
-
-
-def test_a_model_alone_leaves_the_tokenizer_of_the_repository(translator, hub):
-    translator.push_to_hub("someone/model")
-    translator.model.push_to_hub("someone/model")
-    assert Translator.from_pretrained("someone/model")("the cat") == translator("the cat")
 
 
 def test_an_upload_that_fails_is_one_line(translator, monkeypatch):

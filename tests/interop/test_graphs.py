@@ -7,7 +7,7 @@ import torch
 
 from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
-from transformer.interop import GraphTranslator, graphs, to_graphs
+from transformer.interop import graphs, to_graphs
 from transformer.interop.graphs import EncoderGraph, StepGraph
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
@@ -80,21 +80,17 @@ def test_what_is_written_and_loaded_is_the_model(tmp_path, kind, changes, monkey
     encoder, step = graphs.load_graphs(folder)
     for sizes in ((1, 3, 1), (4, 1, 2), (3, 120, 13)):  # none of them those of the export
         require_equal_logits(ours.model, encoder, step, *sizes)
-    theirs = GraphTranslator(folder)
-    assert theirs.translate(TEXTS) == ours.translate(TEXTS, beam_size=1)
-    with pytest.raises(ValueError, match="more than the 120"):
-        theirs.translate(["0" * 120])
     if kind == "onnx":
         require_named_dimensions(folder)
     files = sorted(path for path in folder.iterdir() if path.name not in (MANIFEST, "README.md"))
     names = ["config", "encoder", "step", "tokenizer", "tokenizer_config"]
     assert [path.stem for path in files] == names
-    for path in files[:-1]:  # the last is for other programs
+    for path in files[1:3]:
         whole = path.read_bytes()
         middle = len(whole) // 2
         path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
         with pytest.raises(ValueError, match=path.name):
-            GraphTranslator(folder)
+            graphs.load_graphs(folder)
         path.write_bytes(whole)
 
 
@@ -122,4 +118,4 @@ def test_what_cannot_be_exported_or_loaded(tmp_path):
         two = Translator(ours.model, ours.tokenizer, target_tokenizer=make().tokenizer)
         to_graphs(two, tmp_path / "out")
     with pytest.raises(FileNotFoundError, match="has no encoder and step"):
-        GraphTranslator(tmp_path)
+        graphs.load_graphs(tmp_path)

@@ -14,7 +14,9 @@ from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.saving.locate import locate
 
-pytest.importorskip("sentencepiece", reason="Marian's pieces need sentencepiece: requirements.txt")
+pytest.importorskip(
+    "sentencepiece", reason="Marian's pieces need sentencepiece: requirements-test.txt"
+)
 
 TEXTS = [
     "Where is the train station?",
@@ -86,7 +88,7 @@ def test_merges_are_tried_in_their_order():
 
 def test_hugging_face_computes_the_same(tmp_path):
     transformers = pytest.importorskip(
-        "transformers", reason="needs the original: requirements.txt"
+        "transformers", reason="needs the original: requirements-test.txt"
     )
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()

@@ -25,11 +25,6 @@ EXPORTS = dict(
     onnx=(lambda *where: to_graphs(*where, "onnx"), dict(beam_size=1)),
     torch=(lambda *where: to_graphs(*where, "torch"), dict(beam_size=1)),
 )
-REPORT = f"""
-import json, sys
-assert "transformer" not in sys.modules
-print(json.dumps([translate(text) for text in {TEXTS!r}]))
-"""
 
 
 @cache
@@ -37,9 +32,11 @@ def shipped():
     return Translator.from_pretrained("tatoeba-en-de")
 
 
-def run_program(folder):
+def run_program(folder, texts):
+    report = 'import json, sys\nassert "transformer" not in sys.modules\n'
+    report += f"print(json.dumps([translate(text) for text in {texts!r}]))"
     program = re.search(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)[1]
-    command = [sys.executable, "-c", program + REPORT]
+    command = [sys.executable, "-c", program + report]
     environment = os.environ | {"HF_HUB_OFFLINE": "1"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -50,7 +47,7 @@ def run_program(folder):
 def test_the_program_translates_as_ours(tmp_path, form, unchecked):
     export, options = EXPORTS[form]
     export(shipped(), tmp_path)
-    assert run_program(tmp_path) == shipped().translate(TEXTS, **options)
+    assert run_program(tmp_path, TEXTS) == shipped().translate(TEXTS, **options)
     readme = (tmp_path / "README.md").read_text()
     # Data and licence go with the weights; Hugging Face reads how to load them.
     assert readme.startswith("---\n") and "license: cc-by-2.0" in readme

@@ -81,15 +81,6 @@ def test_a_model_made_by_torch_computes_the_same(norm_first, bias):
     assert model.config == from_torch(to_torch(model), model.embedding.weight).config or not bias
 
 
-def test_weights_are_copied_and_not_shared():
-    model = make()
-    stacks = to_torch(model)
-    before = model(SOURCE, TARGET)
-    for parameter in stacks.parameters():
-        parameter.data.zero_()
-    torch.testing.assert_close(model(SOURCE, TARGET), before)
-
-
 def test_each_rate_of_dropout_reaches_its_place():
     model = make(dropout=0.1, attention_dropout=0.2, activation_dropout=0.3).train()
     stacks = to_torch(model)

@@ -1,7 +1,6 @@
 """A translation run from text to BLEU: complete, repeatable, and safe to interrupt."""
 
 import json
-import shutil
 import signal
 import warnings
 from dataclasses import replace
@@ -13,14 +12,13 @@ from sacrebleu.metrics import BLEU
 from tests.training.tiny_training import at_step
 from transformer.baselines import ConvolutionalConfig, RecurrentConfig
 from transformer.data.corpora import Corpus, Split
-from transformer.data.parallel import StreamedSplit
 from transformer.inference.translator import Translator
 from transformer.model.transformer import Transformer
 from transformer.recipes import translation
 from transformer.recipes.averaging import average_model, last_checkpoints
 from transformer.recipes.description import describe
 from transformer.recipes.evaluation import evaluate
-from transformer.recipes.record import read_record, read_translations, write_record
+from transformer.recipes.record import read_translations, write_record
 from transformer.recipes.translation import TranslationRun
 from transformer.training.checkpoint import load_weights
 from transformer.training.curve import read_curve
@@ -167,21 +165,6 @@ def test_a_run_with_more_steps_than_asked_for_is_not_interrupted(finished, prese
         shorter.finish()
 
 
-def test_a_run_that_was_stopped_between_two_checkpoints_may_end_there(tmp_path, preset, corpus):
-    interrupt(TranslationRun(preset, tmp_path / "run", corpus=corpus), 5)
-    run = TranslationRun(preset.with_changes(max_steps=5), tmp_path / "run", corpus=corpus)
-    assert run.train()
-    record = run.finish()
-    assert record["averaged"] == ["step-00000003", "step-00000005"]
-    assert run.finished() == record
-
-
-def test_as_many_checkpoints_are_averaged_as_the_preset_keeps(finished, tmp_path, preset, corpus):
-    folder = shutil.copytree(finished[0].folder, tmp_path / "run")
-    run = TranslationRun(preset.with_changes(keep_last=1), folder, corpus=corpus)
-    assert run.train() and run.finish()["averaged"] == ["step-00000008"]
-
-
 def test_a_run_killed_before_its_first_checkpoint_starts_afresh(tmp_path, preset, corpus, make):
     folder = tmp_path / "run"
     TranslationRun(preset, folder, corpus=make(mark=" indeed"))
@@ -192,19 +175,6 @@ def test_a_run_killed_before_its_first_checkpoint_starts_afresh(tmp_path, preset
     assert len(losses) == 1 and losses[0] != 9.0
     fresh = TranslationRun(preset, tmp_path / "other", corpus=corpus)
     assert fresh.tokenizer.encode("the cat") == run.tokenizer.encode("the cat")
-
-
-def test_overrides_reach_model_training_and_record(tmp_path, preset, make):
-    changed = preset.with_changes(
-        d_ff=24, learning_rate_factor=3.0, warmup_steps=7, max_steps=1, score_pairs=0
-    )
-    run = TranslationRun(changed, tmp_path / "run", corpus=make(test=False))
-    assert run.train() and run.model.config.d_ff == 24
-    first = read_curve(run.folder / "curve.jsonl")[0]
-    assert first["learning_rate"] == pytest.approx(3.0 * 16**-0.5 * 7**-1.5)
-    record = run.finish()
-    assert record["preset"]["training"]["warmup_steps"] == 7
-    assert {m["split"] for m in record["metrics"]} == {"validation"}  # there is no test split
 
 
 def test_sentences_too_long_for_the_model_do_not_end_a_run_late(tmp_path, preset, corpus):
@@ -221,30 +191,6 @@ def test_sentences_too_long_for_the_model_do_not_end_a_run_late(tmp_path, preset
         assert any(said in str(each.message) for each in caught) == (left == 12)
         assert run.train()
         assert {m["pairs"] for m in run.finish()["metrics"]} == {left}
-
-
-def test_the_training_text_is_not_needed_after_the_start(tmp_path, preset, corpus, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    text, reads = list(corpus.train), []
-
-    def read():
-        assert len(reads) < 4, "the text was read again"
-        reads.append(1)
-        return text
-
-    streamed = replace(corpus, splits=corpus.splits | {"train": StreamedSplit(read, "text")})
-    short = preset.with_changes(max_steps=1)
-    run = TranslationRun(short, tmp_path / "run", corpus=streamed)
-    assert len(reads) == 4  # vocabulary, token ids, checksum, leaks
-    run.train()
-    found = run.finish()["corpus"]
-    assert found["sha256"] == corpus.checksum and found["pairs"]["train"] == 100
-
-
-def test_what_is_no_record_is_refused(tmp_path):
-    (tmp_path / "run.json").write_text('{"metrics": [')
-    with pytest.raises(ValueError, match=r"run\.json is not"):
-        read_record(tmp_path / "run.json")
 
 
 class TestFolders:

@@ -5,14 +5,12 @@ import os
 import signal
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from tiny_training import assert_equal, at_step, make_model, make_pairs, make_trainer, weights_of
 
 from transformer.training.callbacks import Callback, EarlyStopping
-from transformer.training.checkpoint import load_state, load_weights, save_state
-from transformer.training.schedule import learning_rate
+from transformer.training.checkpoint import load_state, load_weights
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 VALIDATION = make_pairs(10, seed=1)
@@ -77,18 +75,6 @@ def test_every_event_is_reported_once_and_in_order(tmp_path):
     assert diary.sittings == [0, 5]
 
 
-def test_the_learning_rate_can_be_read_at_the_start(tmp_path):
-    class Read(Callback):
-        def on_start(self, trainer):
-            found.append(trainer.learning_rate)
-
-        on_end = on_start
-
-    found = []
-    make_trainer(tmp_path, max_steps=1, own=dict(callbacks=[Read()])).fit()
-    assert found == [0, pytest.approx(learning_rate(1, 16, 8))]
-
-
 def test_states_survive_interruptions(tmp_path):
     straight, expected = diary_of(tmp_path / "straight", accumulate=2, log_every=4)
     stopped, diary = diary_of(tmp_path / "stopped", 6, 11, accumulate=2, log_every=4)
@@ -116,25 +102,6 @@ def test_a_state_that_could_not_be_loaded_is_refused_before_the_first_step(tmp_p
             make_trainer(tmp_path, own=dict(callbacks=[wrong]))
 
 
-def test_numbers_of_numpy_survive_as_those_of_python(tmp_path):
-    class History(Callback):
-        seen = {}
-
-        def on_step(self, trainer):
-            self.seen = self.seen | {np.int64(trainer.step): [np.float32(0.5)]}
-
-        def state_dict(self):
-            return dict(seen=self.seen)
-
-        def load_state_dict(self, state):
-            self.seen = state["seen"]
-
-    make_trainer(tmp_path, max_steps=2, own=dict(callbacks=[History()])).fit()
-    later = History()
-    make_trainer(tmp_path, max_steps=3, own=dict(callbacks=[later])).fit()
-    assert later.seen == {1: [0.5], 2: [0.5], 3: [0.5]}
-
-
 def test_stop_ends_the_run_after_the_step_with_everything_saved(tmp_path):
     class Stop(Callback):
         def on_step(self, trainer):
@@ -149,26 +116,6 @@ def test_stop_ends_the_run_after_the_step_with_everything_saved(tmp_path):
     going_on, straight = make_trainer(tmp_path), make_trainer(tmp_path / "straight")
     assert going_on.fit() and straight.fit() and going_on.step == 16
     assert_equal(weights_of(going_on.model), weights_of(straight.model))
-
-
-def test_stop_at_a_checkpoint_ends_the_run_there(tmp_path):
-    class Stop(Callback):
-        def on_checkpoint(self, trainer, path):
-            trainer.stop()
-
-    trainer = make_trainer(tmp_path, own=dict(callbacks=[Stop()]))
-    assert trainer.fit() is True and trainer.step == 4
-    assert load_state(tmp_path / "state.pt")["progress"]["step"] == 4
-
-
-def test_errors_of_a_callback_are_not_taken_for_a_damaged_state(tmp_path):
-    class Faulty(Callback):
-        def load_state_dict(self, state):
-            raise LookupError("mine")
-
-    assert make_trainer(tmp_path, own=dict(callbacks=[Faulty()]), max_steps=1).fit()
-    with pytest.raises(LookupError, match="mine"):
-        make_trainer(tmp_path, own=dict(callbacks=[Faulty()]), max_steps=2).fit()
 
 
 # ---------------------------------------------------------------------- early stopping
@@ -216,18 +163,6 @@ def test_a_run_that_ended_early_is_finished(tmp_path):
     assert run_with(tmp_path, scores)[1] and (tmp_path / "curve.jsonl").read_text() == curve
     trainer, done = run_with(tmp_path, scores, EarlyStopping("bleu", patience=3))
     assert done is True and trainer.step == 12
-
-
-def test_a_second_run_with_the_same_object_starts_afresh(tmp_path):
-    stop = EarlyStopping("bleu", patience=2)
-    assert [run_with(tmp_path / name, [3, 2, 1, 4, 5, 6], stop)[0].step for name in "ab"] == [6, 6]
-
-
-def test_the_best_value_of_another_metric_is_not_taken_over(tmp_path):
-    scores = [3, 2, 1, 0.9, 0.8, 0.7]
-    assert run_with(tmp_path, scores)[0].step == 6
-    # Lower is better now: the state's best, 3, and its two validations do not count.
-    assert run_with(tmp_path, scores, EarlyStopping("bleu", 2, mode="min"))[0].step == 12
 
 
 class Counter(Callback):
@@ -301,24 +236,3 @@ def test_a_metric_that_is_not_measured_is_refused(tmp_path):
     for wrong in (dict(patience=0), dict(minimum_change=-1), dict(mode="lowest")):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
             EarlyStopping(**wrong)
-
-
-def test_the_default_is_the_lowest_perplexity(tmp_path):
-    own = dict(callbacks=[EarlyStopping(patience=2)])
-    few = make_pairs(6)  # learned by heart: held-out text gets worse
-    trainer = make_trainer(tmp_path, make_model(dropout=0.0), few, VALIDATION, own=own,
-                           max_steps=400, warmup_steps=20, validate_every=8)  # fmt: skip
-    assert trainer.fit() is True and trainer.step < 400
-    assert trainer.best == own["callbacks"][0].best
-
-
-def test_callbacks_may_come_and_go(tmp_path):
-    diary_of(tmp_path, max_steps=4)
-    again = make_trainer(tmp_path, own=dict(callbacks=[Diary()]), max_steps=6)
-    assert again.fit()  # others were saved
-    state = load_state(tmp_path / "state.pt")
-    assert [key for key in state["callbacks"]] == ["Diary 1"]
-    assert len([e for e in state["callbacks"]["Diary 1"]["events"] if e[0] == "step"]) == 6
-    del state["callbacks"], state["schedule"]  # as in earlier versions
-    save_state(state, tmp_path / "state.pt")
-    assert make_trainer(tmp_path, own=dict(callbacks=[Diary()]), max_steps=8).fit()

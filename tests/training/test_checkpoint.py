@@ -1,7 +1,6 @@
 """Files are complete or absent, hold what was saved, and run no code."""
 
 import os
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -48,22 +47,6 @@ def test_a_mean_needs_files_of_one_model(tmp_path):
             average_checkpoints([tmp_path / "1", tmp_path / "2"])
 
 
-@pytest.mark.parametrize("load, save", [(load_weights, save_weights), (load_state, save_state)])
-@pytest.mark.parametrize("damage", ["cut", "zeros at the start"])
-def test_a_damaged_file(tmp_path, load, save, damage):
-    path = tmp_path / "file"
-    save({"a": torch.randn(1000)}, path)
-    whole = path.read_bytes()
-    content = {
-        "cut": whole[:-50],
-        "zeros at the start": bytes(100) + whole[100:],
-    }
-    path.write_bytes(content[damage])
-    with pytest.raises(ValueError, match="file is not a whole") as caught:
-        load(path)
-    assert "\n" not in str(caught.value)
-
-
 class Malicious:
     def __init__(self, victim: Path):
         self.victim = victim
@@ -80,14 +63,6 @@ def test_no_code_in_a_state_is_run(tmp_path):
     assert not victim.exists()
     torch.load(path, weights_only=False)  # the file is harmful if it is trusted
     assert victim.exists()
-
-
-def test_an_archive_that_unpacks_to_more_than_its_size_is_refused(tmp_path):
-    path = tmp_path / "state.pt"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("archive/data.pkl", bytes(50_000_000))
-    with pytest.raises(ValueError, match="claims to hold more"):
-        load_state(path)
 
 
 @pytest.mark.parametrize("save", [save_weights, save_state])

@@ -1,8 +1,5 @@
 """Model, pairs, tokenizer and recipe are compared before anything is written."""
 
-import subprocess
-import sys
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,11 +166,6 @@ def test_a_score_with_a_name_of_the_curve_is_refused_and_no_step_is_lost(tmp_pat
     assert load_state(trainer.state_file)["progress"]["step"] == 2
 
 
-def test_a_score_may_be_a_perplexity_where_the_trainer_measures_none(tmp_path):
-    trainer = make_trainer(tmp_path, score=lambda model: dict(perplexity=3.0), max_steps=1)
-    assert trainer.fit() and trainer.best == 3.0
-
-
 def test_a_score_that_is_not_finite_is_a_warning_and_nothing_else(tmp_path):
     def score(model):
         return dict(bleu=float("nan"), chrf=np.float32(4.5), ter=torch.tensor(2))
@@ -184,15 +176,6 @@ def test_a_score_that_is_not_finite_is_a_warning_and_nothing_else(tmp_path):
     assert "NaN" not in (tmp_path / "curve.jsonl").read_text()
     (line,) = [line for line in read_curve(tmp_path / "curve.jsonl") if "chrf" in line]
     assert line["chrf"] == 4.5 and line["ter"] == 2 and "bleu" not in line
-
-
-def test_a_perplexity_of_nan_is_never_the_best(tmp_path, monkeypatch):
-    monkeypatch.setattr("transformer.training.trainer.perplexity", lambda *_: float("nan"))
-    trainer = make_trainer(tmp_path, validation=make_pairs(5, 1), max_steps=1)
-    with pytest.warns(UserWarning, match="perplexity is nan"):
-        assert trainer.fit()
-    assert trainer.best == float("inf")
-    assert not (tmp_path / "checkpoints/best.safetensors").exists()
 
 
 # ---------------------------------------------------------------------- a folder that loads
@@ -222,14 +205,6 @@ def test_the_folder_loads_as_a_translator_from_the_first_checkpoint_on(tmp_path)
     assert tokenizer.vocab_size != VOCAB_SIZE
 
 
-def test_tokenizers_that_cannot_be_saved_are_refused_before_anything_is_written(tmp_path):
-    one, other = (Tokenizer.train([*TEXT.source, *TEXT.target], 280) for _ in range(2))
-    model = Transformer(replace(make_model().config, vocab_size=one.vocab_size))
-    for wrong, says in (((one, other), "one joint Tokenizer or two"), ((one,), "got 1")):
-        with pytest.raises(ValueError, match=says):
-            Trainer(model, encode_pairs(one, TEXT), CONFIG, tmp_path / "run", tokenizer=wrong)
-
-
 def test_pairs_and_tokenizers_of_another_model_are_refused(tmp_path):
     own, other = (Tokenizer.train([text] * 3, 262) for text in ("one and the other", "rehto eht"))
     model = Transformer(replace(make_model().config, vocab_size=262))
@@ -238,20 +213,6 @@ def test_pairs_and_tokenizers_of_another_model_are_refused(tmp_path):
     for pairs, options in ((other, {}), (own, dict(tokenizer=other))):
         with pytest.raises(ValueError, match="is not the one that the model was trained with"):
             Trainer(model, encode_pairs(pairs, TEXT), CONFIG, tmp_path, **options)
-
-
-def test_the_constructor_warns_of_nothing(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        make_trainer(tmp_path)
-
-
-def test_the_package_gives_its_names_without_accelerate():
-    code = (
-        "import sys, transformer.training as t; t.EarlyStopping, t.average_checkpoints; "
-        "assert 'accelerate' not in sys.modules; [getattr(t, name) for name in t.__all__]"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def test_processes_that_do_not_know_of_each_other(monkeypatch):

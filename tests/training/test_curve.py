@@ -1,6 +1,5 @@
 """The curve: complete lines, none twice; the same numbers in a log and in trackers."""
 
-import importlib.util
 import json
 import logging
 import os
@@ -81,34 +80,6 @@ def test_a_tracker_gets_the_lines_of_the_curve(tmp_path):
     (settings,) = kept.settings  # once, although there were two sittings
     assert settings["batch_tokens"] == 40 and settings["model.d_model"] == 16
     assert all(isinstance(value, (bool, int, float, str)) for value in settings.values())
-
-
-@pytest.mark.skipif(not importlib.util.find_spec("tensorboard"), reason="needs tensorboard")
-def test_tensorboard_gets_the_same_numbers(tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    def run(max_steps):
-        return make_trainer(tmp_path, own=dict(trackers=["tensorboard"]), max_steps=max_steps)
-
-    def crash():
-        raise KeyError("a bug")
-
-    trainer = run(8)
-    at_step(trainer, 7, crash)
-    with pytest.raises(KeyError):
-        trainer.fit()  # lines up to step 6, a checkpoint of step 4
-    assert run(8).fit()
-    events = EventAccumulator(str(tmp_path / "tensorboard/transformer"))
-    events.Reload()
-    points = [(event.step, event.value) for event in events.Scalars("loss")]
-    lines = [line for line in read_curve(tmp_path / "curve.jsonl") if "loss" in line]
-    assert points == [(line["step"], pytest.approx(line["loss"])) for line in lines]
-
-
-def test_a_tracker_that_is_not_installed_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("transformer.training.curve.get_available_trackers", list)
-    with pytest.raises(ModuleNotFoundError, match="comet_ml is not installed: pip .* comet-ml"):
-        make_trainer(tmp_path, own=dict(trackers=["comet_ml"]))
 
 
 def test_lines_validations_and_checkpoints_are_logged(tmp_path, caplog):

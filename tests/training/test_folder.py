@@ -2,7 +2,6 @@
 
 import builtins
 import errno
-import gc
 import io
 import os
 import random
@@ -181,21 +180,6 @@ def test_a_state_with_other_content_is_refused(tmp_path, change):
     assert "\n" not in str(caught.value)
 
 
-def test_checkpoints_without_a_state_are_not_removed_silently(tmp_path):
-    trainer_in(tmp_path, max_steps=6).fit()
-    for name in ("state.pt", FORMER_STATE):
-        flip(tmp_path / name, 1000)
-    with pytest.raises(ValueError, match="weights are in checkpoints/") as caught:
-        trainer_in(tmp_path).fit()
-    assert "remove" not in str(caught.value)
-    for name in ("state.pt", FORMER_STATE):
-        (tmp_path / name).unlink()
-    again = trainer_in(tmp_path)
-    with pytest.warns(UserWarning, match=r"will remove the checkpoints there \(2\)"):
-        again.resume()
-    assert len(again.checkpoints()) == 2
-
-
 # ---------------------------------------------------------------------- two processes
 
 OTHER = """
@@ -208,20 +192,11 @@ sys.stdin.read()
 """
 
 
-# A file system without locks; to be completed by the error that it answers with.
-NO_LOCKS = """
-import errno, fcntl
-def no_locks(*_):
-    raise OSError(errno.{0}, "no locks")
-fcntl.flock = no_locks
-"""
-
-
 @pytest.fixture
-def other_process(tmp_path, request):
+def other_process(tmp_path):
     """Another process that trains in ``tmp_path``."""
     other = subprocess.Popen(
-        [sys.executable, "-c", getattr(request, "param", "") + OTHER, tmp_path],
+        [sys.executable, "-c", OTHER, tmp_path],
         env=dict(os.environ, PYTHONPATH=str(ROOT)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -274,38 +249,3 @@ def test_a_second_trainer_of_this_process_is_refused_until_the_first_is_done(tmp
     first.resume()
     first.release()
     assert second.fit() and first.fit()  # any number of times
-
-
-def test_a_trainer_that_is_gone_after_an_error_has_no_folder(tmp_path, request):
-    def fail():
-        raise KeyError("mine")
-
-    failing = trainer_in(tmp_path)
-    at_step(failing, 2, fail)
-    with pytest.raises(KeyError) as caught:
-        failing.fit()
-    resumed = trainer_in(tmp_path)
-    resumed.resume()  # the first still exists, and so does its traceback
-    resumed.itself = resumed
-    gc.disable()  # it would come at any moment
-    request.addfinalizer(gc.enable)
-    del resumed
-    assert trainer_in(tmp_path).fit() and caught
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows locks files in another way")
-@pytest.mark.parametrize(
-    "other_process, code",
-    [(NO_LOCKS.format(name), getattr(errno, name)) for name in ("ENOLCK", "ENOSYS", "EOPNOTSUPP")],
-    indirect=["other_process"],
-)
-def test_without_locks_a_killed_run_does_not_keep_its_folder(
-    tmp_path, monkeypatch, other_process, code
-):
-    def no_locks(*_):
-        raise OSError(code, "no locks")
-
-    other_process.kill()
-    other_process.wait()
-    monkeypatch.setattr("fcntl.flock", no_locks)
-    assert trainer_in(tmp_path, max_steps=1).fit() is True

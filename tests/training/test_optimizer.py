@@ -78,17 +78,6 @@ def test_the_papers_optimizer_made_by_hand_is_the_built_in_one(tmp_path):
     assert_equal(weights_of(built_in.model), weights_of(by_hand.model))
 
 
-def test_weights_outside_the_optimizer_stay_and_gather_no_gradient(tmp_path):
-    model = make_model()
-    before = weights_of(model)
-    trainer = make_trainer(tmp_path, model, own=dict(optimizer=AdamW(model.decoder.parameters())),
-                           **RUN)  # fmt: skip
-    trainer.fit()
-    changed = {n.split(".")[0] for n, w in weights_of(model).items() if not w.equal(before[n])}
-    assert changed == {"decoder"}
-    assert all(weight.grad is None for weight in model.parameters())
-
-
 @pytest.mark.parametrize(
     "changes, name", [(dict(weight_decay=0.0), "weight_decay"), (dict(lr=1e-3), "lr")]
 )

@@ -8,10 +8,8 @@ import pytest
 import torch
 from tiny_training import assert_equal, at_step, make_model, make_pairs, make_trainer, weights_of
 
-from transformer.training import config
-from transformer.training.checkpoint import load_state, load_weights, save_state
+from transformer.training.checkpoint import load_state, load_weights
 from transformer.training.curve import read_curve
-from transformer.training.state import get_random_state, set_random_state
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -73,16 +71,6 @@ def test_a_signal_ends_the_run_with_a_checkpoint_to_go_on_from(tmp_path, uninter
     assert_same_run(tmp_path, going_on, uninterrupted)
 
 
-def test_three_stops_and_a_trainer_that_is_used_again(tmp_path, uninterrupted):
-    trainer = trainer_in(tmp_path)
-    fit_until_signal(trainer, 1, signal.SIGTERM)
-    fit_until_signal(trainer, 5, signal.SIGTERM)
-    fit_until_signal(trainer_in(tmp_path), 13, signal.SIGINT)
-    last = trainer_in(tmp_path)
-    assert last.fit() is True
-    assert_same_run(tmp_path, last, uninterrupted)
-
-
 def test_a_crash_between_checkpoints_leaves_no_double_lines(tmp_path, uninterrupted):
     trainer = trainer_in(tmp_path)
 
@@ -121,43 +109,6 @@ def test_a_finished_run_has_nothing_left_to_do(uninterrupted):
     assert (uninterrupted.folder / "curve.jsonl").read_text() == before
 
 
-def test_fewer_steps_may_be_asked_for_than_were_taken(tmp_path):
-    trainer_in(tmp_path, max_steps=8).fit()
-    shorter = trainer_in(tmp_path, max_steps=4)
-    assert shorter.fit() is True and shorter.step == 8
-
-
-def test_a_trainer_goes_on_from_a_run_that_has_gone_on_without_it(tmp_path, uninterrupted):
-    trainer = trainer_in(tmp_path)
-    fit_until_signal(trainer, 6, signal.SIGINT)
-    fit_until_signal(trainer_in(tmp_path), 13, signal.SIGINT)
-    assert trainer.fit() is True
-    assert_same_run(tmp_path, trainer, uninterrupted)
-
-
-def test_random_numbers_between_resuming_and_training_do_not_matter(tmp_path, uninterrupted):
-    stopped = trainer_in(tmp_path)
-    stopped.resume()
-    torch.rand(1)
-    fit_until_signal(stopped, 6, signal.SIGTERM)
-    going_on = trainer_in(tmp_path)
-    going_on.resume()
-    torch.rand(1)
-    assert going_on.fit() is True
-    assert_same_run(tmp_path, going_on, uninterrupted)
-
-
-def test_the_random_state_of_an_apple_gpu_is_kept(monkeypatch):
-    generators = dict(mps=torch.tensor([1, 2], dtype=torch.uint8))
-    monkeypatch.setattr("torch.mps.get_rng_state", lambda: generators["mps"])
-    monkeypatch.setattr("torch.mps.set_rng_state", lambda state: generators.update(mps=state))
-    before = get_random_state(torch.device("mps"))
-    generators["mps"] = torch.tensor([3, 4], dtype=torch.uint8)
-    set_random_state(before, torch.device("mps"))
-    assert generators["mps"].tolist() == [1, 2]
-    set_random_state(before, torch.device("cpu"))  # the run may go on elsewhere
-
-
 def test_more_steps_may_be_asked_for(tmp_path, uninterrupted):
     trainer_in(tmp_path, max_steps=12, log_every=5, keep_last=1).fit()
     longer = trainer_in(tmp_path)
@@ -190,34 +141,3 @@ def test_another_configuration_is_refused(uninterrupted, changes, fields):
         assert field in str(caught.value)
     assert str(caught.value).count(" there, ") == len(fields)
     assert {p: p.stat().st_mtime_ns for p in uninterrupted.folder.rglob("*")} == before
-
-
-def test_a_state_of_an_older_version_goes_on(tmp_path, uninterrupted):
-    """Settings that the older version did not store count as equal."""
-    stopped = trainer_in(tmp_path)
-    fit_until_signal(stopped, 6, signal.SIGTERM)
-    state = load_state(stopped.state_file)
-    del state["config"]["text"], state["config"]["half_residual"]
-    save_state(state, stopped.state_file)
-    going_on = trainer_in(tmp_path)
-    assert going_on.fit() is True
-    assert_same_run(tmp_path, going_on, uninterrupted)
-
-
-def test_a_run_in_half_precision_goes_on_where_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(config, "multiplies_bfloat16", lambda: True)
-    fit_until_signal(trainer_in(tmp_path, precision="bf16"), 6, signal.SIGTERM)
-    monkeypatch.setattr(config, "multiplies_bfloat16", lambda: False)
-    with pytest.warns(UserWarning, match='training runs in "fp32" instead of "bf16"'):
-        going_on = trainer_in(tmp_path, precision="bf16")
-    assert going_on.fit() and going_on.precision == "fp32"
-    assert load_state(going_on.state_file)["config"]["precision"] == "bf16"
-
-
-def test_a_run_goes_on_where_half_precision_needs_a_scaled_loss(tmp_path):
-    """It began in bfloat16; the next card has float16 only, whose scaler finds no state."""
-    fit_until_signal(trainer_in(tmp_path), 6, signal.SIGTERM)
-    going_on = trainer_in(tmp_path)
-    going_on.scaler = torch.amp.GradScaler("cpu")
-    going_on.resume()
-    assert going_on.step == 6

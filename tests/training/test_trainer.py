@@ -104,14 +104,6 @@ def test_the_weights_are_those_of_a_loop_written_by_hand(tmp_path):
     assert_close(weights_of(trainer.model), weights_of(model), rtol=1e-4, atol=1e-5)
 
 
-def test_gradients_that_are_left_in_the_model_are_not_added(tmp_path):
-    (expected,) = fit_and_record(make_trainer(tmp_path / "plain", max_steps=1))
-    trainer = make_trainer(tmp_path / "left", max_steps=1)
-    for weight in trainer.model.parameters():
-        weight.grad = torch.ones_like(weight)
-    assert_equal(fit_and_record(trainer)[0], expected)
-
-
 @pytest.mark.parametrize("log_every", [1, 50])
 def test_a_step_that_fails_is_taken_again_with_its_batch(tmp_path, log_every):
     changes = dict(max_steps=4, save_every=100, log_every=log_every)
@@ -220,38 +212,6 @@ def test_bfloat16_stays_near_float32(tmp_path):
     assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)
 
 
-def test_another_trainer_does_not_change_the_precision_of_this_one(tmp_path):
-    found = []
-
-    def score(model):
-        found.append((torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")))
-        return {"bleu": 0.0}
-
-    usual = torch.get_autocast_dtype("cpu")
-    torch.set_autocast_dtype("cpu", torch.float16)  # the default of a GPU
-    try:
-        half, whole = (
-            make_trainer(tmp_path / kind, score=score, precision=kind, max_steps=1)
-            for kind in ("bf16", "fp32")
-        )
-        half.fit(), whole.fit()
-    finally:
-        torch.set_autocast_dtype("cpu", usual)
-    assert found == [(True, torch.bfloat16), (False, torch.float16)]
-
-
-def test_another_trainer_does_not_change_the_clipping_of_this_one(tmp_path):
-    """In float16, gradients are clipped after the scale of the loss is taken back."""
-    plain, half = (
-        make_trainer(tmp_path / kind, max_steps=1, clip_norm=1e-3, **SMOOTH)
-        for kind in ("plain", "half")
-    )
-    # What precision="fp16" makes, if there were a GPU, while "plain" is of another precision.
-    half.scaler = torch.amp.GradScaler("cpu")
-    plain.fit(), half.fit()
-    assert_close(weights_of(plain.model), weights_of(half.model), rtol=1e-5, atol=1e-7)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="float16 training needs a GPU")
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_half_precision_on_a_gpu_stays_near_float32(tmp_path, gpu, precision):
@@ -303,16 +263,6 @@ def test_bad_weights_name_step_and_last_good_checkpoint(tmp_path, log_every):
     assert "in another folder" in message  # this one would refuse another learning rate
     assert "\n" not in message
     assert_finite_checkpoints(tmp_path, step=4)
-
-
-def test_a_checkpoint_that_does_not_exist_is_not_the_last_good_one(tmp_path):
-    trainer = make_trainer(tmp_path, save_every=100)
-    at_step(trainer, 3, fail_once())
-    with pytest.raises(KeyError, match="mine"):
-        trainer.fit()
-    at_step(trainer, 4, lambda: trainer.model.embedding.weight.data.fill_(math.nan), after=True)
-    with pytest.raises(RuntimeError, match="after step 4; there is no checkpoint yet"):
-        trainer.fit()
 
 
 def test_bad_weights_at_the_step_of_a_checkpoint_are_not_saved(tmp_path):

@@ -1,17 +1,13 @@
 """Checkpoints are written by a thread: steps go on, the order stays, and errors come out."""
 
 import errno
-import os
-import shutil
-import signal
 import threading
 import time
 
 import pytest
 import torch
 from test_killed import reference  # noqa: F401 (a fixture)
-from test_killed import trainer_in as killed_trainer
-from tiny_training import assert_equal, at_step, make_trainer, weights_of
+from tiny_training import at_step, make_trainer, weights_of
 
 from transformer.training import run_folder
 from transformer.training.callbacks import Callback
@@ -34,25 +30,6 @@ def slow_disk(monkeypatch):
     monkeypatch.setattr(run_folder, "save_weights", slowly)
     yield ready
     ready.set()
-
-
-def test_jobs_run_in_order_and_their_labels_come_out_once():
-    done = []
-    with Writer() as writer:
-        for i in range(5):
-            writer.submit(lambda i=i: done.append(i), i if i % 2 else None)
-        assert list(writer.finished(wait_for_all=True)) == [1, 3]
-        assert done == [0, 1, 2, 3, 4] and list(writer.finished()) == []
-
-
-def test_few_copies_wait_in_memory():
-    ready, done = threading.Event(), []
-    with Writer() as writer:
-        for i in range(Writer.UNFINISHED):
-            writer.submit(lambda i=i: (ready.wait(60), done.append(i))[1])
-        threading.Timer(0.2, ready.set).start()
-        writer.submit(lambda: None)  # waits for the first
-        assert done[:1] == [0]
 
 
 def test_after_an_error_nothing_else_is_written():
@@ -136,18 +113,3 @@ def test_the_state_is_saved_every_few_minutes_and_at_the_end(tmp_path, monkeypat
         make_trainer(tmp_path / str(minutes), own=own, **run).fit()
         assert saved == expected
         saved.clear()
-
-
-def test_a_run_killed_long_after_its_state_takes_the_steps_again(tmp_path, reference):  # noqa: F811
-    """Weights of later steps than the state are there, and are made again."""
-    folder = tmp_path / "run"
-    trainer = killed_trainer(folder)
-    at_step(trainer, 12, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    assert trainer.fit() is False
-    later = folder / "checkpoints/step-00000015.safetensors"
-    shutil.copyfile(reference.folder / "checkpoints/step-00000010.safetensors", later)
-    going_on = killed_trainer(folder)
-    seen = []
-    at_step(going_on, 13, lambda: seen.append(later.exists()))
-    assert going_on.fit() is True and seen == [False]
-    assert_equal(weights_of(reference.model), weights_of(going_on.model))

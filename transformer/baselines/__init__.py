@@ -1,7 +1,4 @@
-"""What the paper compares with, behind the same methods as the Transformer.
-
-Paper: section 2
-"""
+"""What the paper compares with, behind the same methods as the Transformer."""
 
 from transformer.baselines.convolutional import ConvolutionalConfig, ConvolutionalTranslator
 from transformer.baselines.recurrent import RecurrentConfig, RecurrentTranslator

@@ -3,8 +3,6 @@
 The strongest model without recurrence that the paper compares with, ConvS2S. It implements the
 methods that training and search call, as the Transformer does, so everything that runs on the one
 runs on the other.
-
-Paper: sections 2 and 4 (convolutional models), Table 2 (ConvS2S)
 """
 
 import math
@@ -79,8 +77,6 @@ class GatedConvolution(nn.Module):
         d_model: channels in and out.
         kernel: positions that it sees.
         dropout: on its input.
-
-    Paper: section 4 (convolutional layers); Gehring et al. 2017
     """
 
     def __init__(self, d_model: int, kernel: int, dropout: float):
@@ -95,10 +91,7 @@ class GatedConvolution(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "B P d_model"]) -> Float[Tensor, "B Q d_model"]:
-        """Convolve P = Q + kernel - 1 positions, those at the edges given by the caller.
-
-        Paper: section 4
-        """
+        """Convolve P = Q + kernel - 1 positions, those at the edges given by the caller."""
         return F.glu(self.convolution(self.dropout(x).transpose(1, 2)), dim=1).transpose(1, 2)
 
 
@@ -111,8 +104,6 @@ class MultiStepAttention(nn.Module):
 
     Args:
         d_model: size of states and embeddings.
-
-    Paper: section 2 (ConvS2S); Gehring et al. 2017, section 3.3
     """
 
     def __init__(self, d_model: int):
@@ -136,8 +127,6 @@ class MultiStepAttention(nn.Module):
             keys: the encoder's outputs.
             values: the same with the source's embeddings added.
             mask: True where there is a source token.
-
-        Paper: section 2
         """
         query = (self.query(x) + embedded) * HALF
         read = scaled_dot_product_attention(query, keys, values, mask, scale=1.0)
@@ -157,10 +146,7 @@ class ConvolutionalState:
     length: int = 0
 
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
-        """Let row i continue the sequence that row ``rows[i]`` holds now.
-
-        Paper: section 6.1 (beam search)
-        """
+        """Let row i continue the sequence that row ``rows[i]`` holds now."""
         self.keys, self.values, self.mask = self.keys[rows], self.values[rows], self.mask[rows]
         self.windows = [window[rows] for window in self.windows]
 
@@ -175,8 +161,6 @@ class ConvolutionalTranslator(TranslationModel):
 
     Args:
         config: sizes.
-
-    Paper: sections 2 and 4, Table 2 (ConvS2S)
     """
 
     architecture = "convolutional"
@@ -206,17 +190,11 @@ class ConvolutionalTranslator(TranslationModel):
 
     @property
     def output_weight(self) -> Float[Tensor, "V d_model"]:
-        """The output projection, shared with the embeddings.
-
-        Paper: section 3.4
-        """
+        """The output projection, shared with the embeddings."""
         return self.embedding.weight
 
     def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S d_model"]:
-        """Return the keys of the decoder's attention; zeros at padding.
-
-        Paper: section 2
-        """
+        """Return the keys of the decoder's attention; zeros at padding."""
         real = (source != self.config.pad_id)[..., None]
         edge = self.config.kernel // 2
         x = self._embed(source, self.source_positions) * real
@@ -237,8 +215,6 @@ class ConvolutionalTranslator(TranslationModel):
             target: target ids shifted right.
             memory: what :meth:`encode` returned.
             source: the source ids.
-
-        Paper: section 2
         """
         return self._advance(target, self._state(memory, source))
 
@@ -248,8 +224,6 @@ class ConvolutionalTranslator(TranslationModel):
         """Encode the source for ``beam_size`` outputs of each sentence.
 
         ``max_length`` is not needed: the state holds the last few positions only.
-
-        Paper: section 6.1
         """
         state = self._state(self.encode(source), source)
         state.reorder(torch.arange(len(source), device=source.device).repeat_interleave(beam_size))
@@ -258,10 +232,7 @@ class ConvolutionalTranslator(TranslationModel):
     def decode_next(
         self, tokens: Int[Tensor, "rows"], state: ConvolutionalState
     ) -> Float[Tensor, "rows V"]:
-        """Feed the newest token of each row and return the logits of the one after it.
-
-        Paper: section 6.1
-        """
+        """Feed the newest token of each row and return the logits of the one after it."""
         return self.logits(self._advance(tokens[:, None], state)[:, 0])
 
     def _embed(self, ids: Tensor, positions: nn.Module, start: int = 0) -> Tensor:

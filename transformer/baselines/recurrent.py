@@ -3,8 +3,6 @@
 It implements the methods that training and search call (``encode``, ``decoder_states``,
 ``output_weight``, ``start_decoding``, ``decode_next``), so everything that runs on the
 Transformer runs on it too.
-
-Paper: sections 1 and 2 (recurrent encoder-decoders), 3.2.1 (additive attention)
 """
 
 from dataclasses import dataclass
@@ -68,10 +66,7 @@ class RecurrentState:
     keys: Float[Tensor, "rows S d_hidden"] | None = None  # the memory as attention's keys
 
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
-        """Let row i continue the sequence that row ``rows[i]`` holds now.
-
-        Paper: section 6.1 (beam search)
-        """
+        """Let row i continue the sequence that row ``rows[i]`` holds now."""
         self.hidden, self.memory = self.hidden[rows], self.memory[rows]
         self.mask = self.mask[rows]
         self.keys = None if self.keys is None else self.keys[rows]
@@ -87,8 +82,6 @@ class RecurrentTranslator(TranslationModel):
 
     Args:
         config: sizes, and whether to attend.
-
-    Paper: section 3.2.1 (additive attention, in the model that it was made for)
     """
 
     architecture = "recurrent"
@@ -108,17 +101,11 @@ class RecurrentTranslator(TranslationModel):
 
     @property
     def output_weight(self) -> Float[Tensor, "V d_model"]:
-        """The output projection, shared with the embeddings.
-
-        Paper: section 3.4
-        """
+        """The output projection, shared with the embeddings."""
         return self.embedding.weight
 
     def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S d_hidden"]:
-        """Read the source in both directions; padding is not read and gets zeros.
-
-        Paper: section 1
-        """
+        """Read the source in both directions; padding is not read and gets zeros."""
         lengths = (source != self.config.pad_id).sum(dim=1)
         packed = pack_padded_sequence(
             self._embed(source), lengths.cpu(), batch_first=True, enforce_sorted=False
@@ -140,8 +127,6 @@ class RecurrentTranslator(TranslationModel):
             memory: what :meth:`encode` returned.
             source: the source ids, for their padding mask.
             maps: a list to append each step's attention weights (B, 1, S) to.
-
-        Paper: section 1
         """
         state = self._state(memory, source)
         embedded = self._embed(target)
@@ -155,8 +140,6 @@ class RecurrentTranslator(TranslationModel):
         """Encode the source for ``beam_size`` outputs of each sentence.
 
         ``max_length`` is not needed: a recurrent state does not grow.
-
-        Paper: section 6.1
         """
         state = self._state(self.encode(source), source)
         state.reorder(torch.arange(len(source), device=source.device).repeat_interleave(beam_size))
@@ -165,10 +148,7 @@ class RecurrentTranslator(TranslationModel):
     def decode_next(
         self, tokens: Int[Tensor, "rows"], state: RecurrentState
     ) -> Float[Tensor, "rows V"]:
-        """Feed the newest token of each row and return the logits of the one after it.
-
-        Paper: section 6.1
-        """
+        """Feed the newest token of each row and return the logits of the one after it."""
         embedded = self._embed(tokens)
         hidden, context = self._advance(embedded, state)
         return self.logits(self._read_out(hidden, context, embedded))

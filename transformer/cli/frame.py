@@ -193,13 +193,7 @@ File = Annotated[
 
 
 def file_pair(name: str, source: Path | None, target: Path | None) -> tuple[Path, Path] | None:
-    """Return both files or None; raise ValueError if only one is given.
-
-    Args:
-        name: prefix of the options in the error, such as "test-".
-        source: the file of one option.
-        target: the file of the other.
-    """
+    """Return both files or None; raise ValueError if only one is given."""
     if (source is None) != (target is None):
         raise ValueError(f"--{name}source-file and --{name}target-file must be given together")
     return None if source is None or target is None else (source, target)

@@ -3,8 +3,6 @@
 The cost of a batch is the size of its padded matrices, not the number of its sentences. So a
 batch holds as many pairs as fit a budget of token positions, and pairs are first sorted by length
 to reduce padding.
-
-Paper: section 5.1
 """
 
 import zlib

@@ -2,8 +2,6 @@
 
 Separating punctuation and discarding case makes a small corpus easier. BLEU on such text must not
 be compared with BLEU on plain text.
-
-Paper: section 6.1 (its scores are on tokenised text, too)
 """
 
 import re

@@ -3,8 +3,6 @@
 On an AMD processor PyTorch draws 64 random bits per element, serially, and on every CPU it keeps a
 mask of 32 bits per element for the backward pass. Together they take several percent of a training
 step. Sixteen bits decide "keep" or "drop" well enough, and the mask needs eight.
-
-Paper: section 5.4 (residual dropout)
 """
 
 from typing import Any

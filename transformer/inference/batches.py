@@ -1,7 +1,4 @@
-"""Search for the translations of many encoded sentences, batch by batch.
-
-Paper: section 6.1
-"""
+"""Search for the translations of many encoded sentences, batch by batch."""
 
 import torch
 from jaxtyping import Int

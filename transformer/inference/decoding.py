@@ -10,8 +10,6 @@ A sentence's result does not depend on the rest of the batch, its order or the p
 rounding: matrix products of another shape may differ in the last digit, so two translations that
 tie to seven digits may swap. Exact ties go to the better-ranked beam, then to the lower token id
 (among the 2 * beam_size best tokens of a beam, which ``torch.topk`` selects).
-
-Paper: section 6.1
 """
 
 import math

@@ -2,8 +2,6 @@
 
 A BLEU score depends on tokenisation and options: two papers that both report "BLEU" may differ by a
 whole point on the same output. The signature records these options.
-
-Paper: section 6.1, Table 2
 """
 
 import re

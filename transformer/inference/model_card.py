@@ -100,21 +100,12 @@ def model_card(
 
 
 def with_address(card: str, repo_id: str) -> str:
-    """Put the id of a repository into the example of a model card.
-
-    Args:
-        card: the model card.
-        repo_id: "owner/name" on the Hub.
-    """
+    """Put the id of a repository into the example of a model card."""
     return _ADDRESS.sub(lambda _: f'Translator.from_pretrained("{repo_id}"', card)
 
 
 def read_card(card: str) -> "ModelCard":
-    """Read a model card; invalid metadata is left out.
-
-    Args:
-        card: its text.
-    """
+    """Read a model card; invalid metadata is left out."""
     from huggingface_hub import ModelCard
 
     try:
@@ -125,11 +116,7 @@ def read_card(card: str) -> "ModelCard":
 
 @lru_cache(maxsize=16)
 def source_language(card: str) -> str:
-    """Return the code of the first language that a model card names, or "en".
-
-    Args:
-        card: the text of the card.
-    """
+    """Return the code of the first language that a model card names, or "en"."""
     named = read_card(card).data.get("language") if card.startswith("---") else None
     first = named[0] if isinstance(named, list) and named else named
     return first if isinstance(first, str) else "en"

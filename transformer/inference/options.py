@@ -1,7 +1,4 @@
-"""The options of a search, checked when they are made.
-
-Paper: section 6.1
-"""
+"""The options of a search, checked when they are made."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict, get_args

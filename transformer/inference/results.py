@@ -1,7 +1,4 @@
-"""What a translator returns besides text.
-
-Paper: section 6.1
-"""
+"""What a translator returns besides text."""
 
 from dataclasses import dataclass, field
 

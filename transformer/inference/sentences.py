@@ -13,14 +13,6 @@ _FEWEST_CAPITALS = 4
 def split_into_sentences(text: str, language: str) -> list[str]:
     """Split a text into its sentences, with the rules of the library `sentencex`.
 
-    Args:
-        text: any text; a blank line always ends a sentence.
-        language: code of its language, such as "en", whose abbreviations end in a period. For an
-            unknown language, `sentencex` uses the rules of a related one, or of English.
-
-    Returns:
-        The sentences without spaces at their ends; none for an empty text.
-
     Raises:
         ModuleNotFoundError: if `sentencex` is not installed.
     """
@@ -48,12 +40,7 @@ def in_capitals(text: str) -> bool:
 
 
 def to_sentence_case(text: str, language: str) -> str:
-    """Lower-case a text, except its first letter and, in English, the word "I".
-
-    Args:
-        text: a text in capitals.
-        language: code of its language, such as "en".
-    """
+    """Lower-case a text, except its first letter and, in English, the word "I"."""
     small = text.lower()
     if language == "en":
         small = re.sub(r"\bi\b", "I", small)
@@ -101,10 +88,6 @@ def encode_sentences(
 
 def require_text(text: object, name: str) -> str:
     """Return a text, or raise TypeError if it is not a string.
-
-    Args:
-        text: any value.
-        name: what the error calls it.
 
     Raises:
         TypeError: if it is not a string.

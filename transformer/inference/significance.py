@@ -10,43 +10,20 @@ If two systems are scored on the same draws, much of the sampling noise cancels 
 variation between seeds.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
 from transformer.inference.metrics import require_pairs, require_tokenizer
 
-#: Longest n-gram that BLEU counts, in tokens, and chrF, in characters.
-ORDER, CHARACTERS = 4, 6
+#: Longest n-gram that BLEU counts, in tokens.
+ORDER = 4
 
 # BLEU or chrF of each row of summed counts.
 CorpusScore = Callable[[np.ndarray], np.ndarray]
-
-
-def ngram_counts(hypothesis: Sequence[str], reference: Sequence[str]) -> list[int]:
-    """Count the tokens and n-grams of one sentence that BLEU is computed from.
-
-    Args:
-        hypothesis: the tokens of a translation.
-        reference: the tokens of the reference.
-
-    Returns:
-        Number of tokens of both; n-grams of the hypothesis that occur in the reference, for n from
-        1 to 4, each at most as often as the reference has it; and n-grams of the hypothesis, for n
-        from 1 to 4.
-    """
-    matches, totals = [], []
-    for n in range(1, ORDER + 1):
-        found, wanted = (
-            Counter(zip(*(tokens[start:] for start in range(n)), strict=False))
-            for tokens in (hypothesis, reference)
-        )
-        matches.append((found & wanted).total())
-        totals.append(found.total())
-    return [len(hypothesis), len(reference), *matches, *totals]
 
 
 def sentence_counts(
@@ -64,19 +41,25 @@ def sentence_counts(
         lowercase: whether to ignore case.
 
     Returns:
-        A row per sentence, as :func:`ngram_counts` returns it.
+        A row per sentence: number of tokens of translation and reference; n-grams of the
+        translation that the reference has, for n from 1 to 4, each at most as often as it has them;
+        and n-grams of the translation, for n from 1 to 4.
 
     Raises:
         ValueError: if there are no sentences, the numbers differ, or the tokeniser is unknown.
     """
-    require_pairs(hypotheses, references)
     require_tokenizer(tokenize)
-    cut = BLEU(tokenize=tokenize, force=True).tokenizer
+    return _statistics(
+        BLEU(tokenize=tokenize, lowercase=lowercase, force=True), hypotheses, references
+    )
 
-    def tokens(text: str) -> list[str]:
-        return cut((text.lower() if lowercase else text).rstrip()).split()
 
-    rows = [ngram_counts(tokens(h), tokens(r)) for h, r in zip(hypotheses, references, strict=True)]
+def _statistics(
+    metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]
+) -> Int[np.ndarray, "n k"]:
+    """Return what sacreBLEU's own bootstrap adds up, which has no public name there."""
+    require_pairs(hypotheses, references)
+    rows = metric._extract_corpus_statistics(list(hypotheses), [list(references)])
     return np.array(rows, dtype=np.int64)
 
 
@@ -119,20 +102,7 @@ def character_counts(
     Raises:
         ValueError: if there are no sentences, or the numbers differ.
     """
-    require_pairs(hypotheses, references)
-
-    def row(hypothesis: str, reference: str) -> list[int]:
-        texts, counts = ["".join(text.split()) for text in (hypothesis, reference)], []
-        for n in range(1, CHARACTERS + 1):
-            found, wanted = (
-                Counter(text[i : i + n] for i in range(len(text) - n + 1)) for text in texts
-            )
-            total = wanted.total()
-            counts += [found.total() if total else 0, total, (found & wanted).total()]
-        return counts
-
-    rows = [row(h, r) for h, r in zip(hypotheses, references, strict=True)]
-    return np.array(rows, dtype=np.int64)
+    return _statistics(CHRF(), hypotheses, references)
 
 
 def chrf_of_counts(sums: Float[np.ndarray, "*sets 18"] | Int[np.ndarray, "*sets 18"]) -> np.ndarray:

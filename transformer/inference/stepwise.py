@@ -1,7 +1,4 @@
-"""The steps that greedy search and beam search share.
-
-Paper: section 6.1
-"""
+"""The steps that greedy search and beam search share."""
 
 import math
 from typing import Any

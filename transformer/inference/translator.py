@@ -1,7 +1,4 @@
-"""Translate text with a model and its tokenizer.
-
-Paper: section 6.1
-"""
+"""Translate text with a model and its tokenizer."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -252,67 +249,7 @@ class Translator:
         **keywords: Unpack[TranslateKeywords],
     ) -> list[str]: ...
 
-    @overload
-    def translate(  # type: ignore[overload-overlap]
-        self,
-        texts: str,
-        *,
-        n_best: int,
-        return_scores: Literal[False] = False,
-        **keywords: Unpack[TranslateKeywords],
-    ) -> list[str]: ...
-
-    @overload
-    def translate(
-        self,
-        texts: Iterable[str],
-        *,
-        n_best: int,
-        return_scores: Literal[False] = False,
-        **keywords: Unpack[TranslateKeywords],
-    ) -> list[list[str]]: ...
-
-    @overload
-    def translate(  # type: ignore[overload-overlap]
-        self,
-        texts: str,
-        *,
-        n_best: None = None,
-        return_scores: Literal[True],
-        **keywords: Unpack[TranslateKeywords],
-    ) -> Translation: ...
-
-    @overload
-    def translate(
-        self,
-        texts: Iterable[str],
-        *,
-        n_best: None = None,
-        return_scores: Literal[True],
-        **keywords: Unpack[TranslateKeywords],
-    ) -> list[Translation]: ...
-
-    @overload
-    def translate(  # type: ignore[overload-overlap]
-        self,
-        texts: str,
-        *,
-        n_best: int,
-        return_scores: Literal[True],
-        **keywords: Unpack[TranslateKeywords],
-    ) -> list[Translation]: ...
-
-    @overload
-    def translate(
-        self,
-        texts: Iterable[str],
-        *,
-        n_best: int,
-        return_scores: Literal[True],
-        **keywords: Unpack[TranslateKeywords],
-    ) -> list[list[Translation]]: ...
-
-    # If the options are known only at run time, so is the type of the result.
+    # With scores or several translations, the type of the result follows from the options.
     @overload
     def translate(
         self,

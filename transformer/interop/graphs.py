@@ -12,26 +12,21 @@ Batch size and lengths are dynamic.
 
 import copy
 import inspect
-import json
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
-from transformer.data.tokenizer import load_tokenizers, save_tokenizers
+from transformer.data.tokenizer import save_tokenizers
 from transformer.fast import disable
-from transformer.inference.sentences import encode_sentences
-from transformer.inference.stepwise import EXTRA_LENGTH
 from transformer.inference.translator import Translator
 from transformer.interop.export import checked, write_readme
-from transformer.model.config import TransformerConfig
 from transformer.model.layers import DecoderLayer
 from transformer.model.masks import padding_mask
 from transformer.model.transformer import Transformer
@@ -231,58 +226,6 @@ def load_graphs(folder: Path | str) -> tuple[Graph, Graph]:
             load = _load_onnx if kind == "onnx" else _load_torch
             return load(paths[0]), load(paths[1])
     raise FileNotFoundError(f"{str(folder)!r} has no encoder and step, as .pt2 or .onnx")
-
-
-class GraphTranslator:
-    """Translate text by greedy search with the graphs that :func:`to_graphs` wrote.
-
-    Args:
-        folder: the folder that :func:`to_graphs` wrote.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file has changed since it was written.
-    """
-
-    def __init__(self, folder: Path | str):
-        folder = Path(folder)
-        require_unchanged(folder, CONFIG)
-        self.encoder, self.step = load_graphs(folder)
-        self.tokenizer, self.target_tokenizer = load_tokenizers(folder)
-        settings = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        self.config = TransformerConfig.from_dict(settings)
-
-    @torch.inference_mode()
-    def translate(self, texts: Iterable[str]) -> list[str]:
-        """Translate sentences, all in one batch.
-
-        Args:
-            texts: sentences that are not blank.
-
-        Raises:
-            ValueError: if a sentence has more tokens than the model takes.
-        """
-        c = self.config
-        given = list(texts)
-        names = [f"texts[{i}]" for i in range(len(given))]
-        found = encode_sentences(given, names, self.tokenizer, c.max_length)
-        rows = [[*ids, c.eos_id] for ids in found]
-        tensors = [torch.tensor(row) for row in rows]
-        source = pad_sequence(tensors, batch_first=True, padding_value=c.pad_id)
-        cross = self.encoder(source)
-        past = [each.new_zeros(*each.shape[:3], 0, each.size(-1)) for each in cross]
-        limit = torch.tensor([len(row) - 1 + EXTRA_LENGTH for row in rows]).clamp(max=c.max_length)
-        token, tokens = torch.full((len(rows),), c.bos_id), []
-        done = torch.zeros(len(rows), dtype=torch.bool)
-        while not done.all():
-            logits, *past = self.step(token, source, *cross, *past)
-            logits[:, [c.pad_id, c.bos_id]] = -torch.inf
-            # Finished rows receive EOS, which decoding drops.
-            token = logits.argmax(dim=-1).masked_fill(done, c.eos_id)
-            tokens.append(token)
-            done |= (token == c.eos_id) | (limit == len(tokens))
-        outputs = self.target_tokenizer.decode_batch(torch.stack(tokens, dim=1).tolist())
-        return [output.strip() for output in outputs]
 
 
 def _deferred() -> dict[str, Any]:

@@ -91,12 +91,7 @@ def layer_names(stack: str, number: int) -> Iterator[NamePair]:
 
 
 def stack_names(num_layers: int, num_decoder_layers: int) -> list[NamePair]:
-    """Pair the names of all layers; embeddings and output are no plain copies and not included.
-
-    Args:
-        num_layers: of the encoder.
-        num_decoder_layers: of the decoder.
-    """
+    """Pair the names of all layers; embeddings and output are no plain copies and not included."""
     counts = {"encoder": num_layers, "decoder": num_decoder_layers}
     return [
         pair
@@ -110,8 +105,6 @@ def coordinate_order(d_model: int) -> Int[Tensor, " d_model"]:
     """Return the order of coordinates: our coordinate i is their coordinate ``order[i]``.
 
     Theirs has all sines before all cosines, and one more sine if d_model is odd; ours alternate.
-
-    Paper: section 3.5
     """
     half, order = (d_model + 1) // 2, torch.arange(d_model)
     order[0::2], order[1::2] = order[:half].clone(), order[half:].clone()
@@ -235,11 +228,6 @@ def fold_bias(
     a constant, the sum of s/g. So a multiple of 1/g, added to a row, adds a constant to its logit.
     To keep that sum away from 0, the shift becomes s + g or s - g, by the sign of the sum; the
     multiples make up for it.
-
-    Args:
-        rows: the output matrix.
-        bias: of the logits.
-        norm: the last one of the decoder. Its shift changes, and gains of 0 become 1e-6.
     """
     gain = norm.weight
     gain.copy_(torch.where(gain.abs() < 1e-6, 1e-6, gain))
@@ -268,8 +256,9 @@ def unfold_bias(
     gain, shift = norm.weight.double(), norm.bias.double()
     along = (folded.double() - rows) * gain
     multiples = along.mean(dim=1)
-    rounding = 1e-6 * ((folded * gain).abs() + multiples[:, None].abs())
-    if ((along - multiples[:, None]).abs() > rounding).any():
+    # The mean has the rounding of its whole row.
+    size = (folded * gain).abs().amax(dim=1) + multiples.abs()
+    if ((along - multiples[:, None]).abs().amax(dim=1) > 1e-6 * size).any():
         return None
     constant = (shift / gain).sum()
     sign = 1.0 if constant >= 0 else -1.0

@@ -1,7 +1,4 @@
-"""The model of each configuration: the Transformer and the architectures it is compared with.
-
-Paper: section 2, Table 2
-"""
+"""The model of each configuration: the Transformer and the architectures it is compared with."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,4 @@
-"""The average of several checkpoints of a run, as a model.
-
-Paper: section 6.1
-"""
+"""The average of several checkpoints of a run, as a model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,8 +45,6 @@ def average_model(paths: Sequence[Path | str]) -> Translator:
     Raises:
         FileNotFoundError: if a file, or the run around it, is missing.
         ValueError: if a file is damaged, or two models differ in more than their weights.
-
-    Paper: section 6.1
     """
     places = [locate(path) for path in paths]
     weights = average_checkpoints([place.weights for place in places])

@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
 
 def describe(run: "TranslationRun") -> str:
-    """Describe corpus, model, training and device, and estimate disk, memory and time.
-
-    Paper: section 5.2
-    """
+    """Describe corpus, model, training and device, and estimate disk, memory and time."""
     preset, training = run.preset, run.preset.training
     parameters = run.model.num_parameters()
     shown = ("num_layers", "d_model", "d_ff", "d_hidden", "num_heads", "kernel")

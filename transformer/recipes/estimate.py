@@ -1,7 +1,4 @@
-"""What a training run needs: disk, memory, hours, and the arithmetic behind them.
-
-Paper: section 5.2 (hardware and schedule), section 6.1 and Table 2 (training cost)
-"""
+"""What a training run needs: disk, memory, hours, and the arithmetic behind them."""
 
 import shutil
 from collections.abc import Mapping
@@ -35,6 +32,9 @@ LARGE_CORPORA = {
     "wmt14-fr-en": (7_800_000_000, 14_750_000_000),
 }
 
+#: Mean length of a sentence of WMT's text, in tokens.
+SENTENCE = 28
+
 _SAMPLE = 64  # sentences to translate when the search is timed
 _CPU_BATCH = 1000  # tokens; a larger batch would take a CPU minutes
 
@@ -44,8 +44,6 @@ def hardware_flops(hours: float | int, devices: int = 8, tflops: float | int = 9
 
     This is what the hardware could have computed, an upper bound on what it did compute. The paper
     takes 9.5 TFLOPS for a P100.
-
-    Paper: section 6.1, footnote 5
     """
     return hours * 3600 * devices * tflops * 1e12
 
@@ -184,8 +182,6 @@ def training_bytes(
 
     Counted are weights, gradients, Adam's moments, the copies in half precision, the activations
     of one full batch, and one chunk of logits with its gradient (larger chunks on a GPU).
-
-    Paper: section 5.1 (25,000 tokens per step)
     """
     if not isinstance(model, TransformerConfig):
         return None
@@ -284,7 +280,10 @@ def preview(preset: Preset, at_hand: bool = False) -> Requirements:
 
 
 def random_batches(
-    preset: Preset, mean_length: int = 28, batch_tokens: int | None = None, count: int = 50_000
+    preset: Preset,
+    mean_length: int = SENTENCE,
+    batch_tokens: int | None = None,
+    count: int = 50_000,
 ) -> TokenBatches:
     """Make batches of random tokens, to time a preset without its corpus.
 

@@ -1,7 +1,4 @@
-"""Scores of translations: BLEU and chrF as the records of runs have them.
-
-Paper: section 6.1, Table 2
-"""
+"""Scores of translations: BLEU and chrF as the records of runs have them."""
 
 from typing import Unpack
 
@@ -34,8 +31,6 @@ def evaluate(
         progress: show a progress bar; None shows one in a live notebook, after a second.
         text: form of the split and of the model's training text.
         search: changes to ``options``, such as ``beam_size=1``.
-
-    Paper: section 6.1, Table 2
     """
     translations = translator.translate(
         split.source,
@@ -48,16 +43,10 @@ def evaluate(
 
 
 def scores(translations: list[str], split: Split, text: TextForm = "plain") -> list[Score]:
-    """Return BLEU and chrF of finished translations; the arguments are those of :func:`evaluate`.
-
-    Paper: section 6.1
-    """
+    """Return BLEU and chrF of finished translations; arguments as in :func:`evaluate`."""
     return [bleu_of(translations, split, text), chrf(translations, split.target)]
 
 
 def bleu_of(translations: list[str], split: Split, text: TextForm = "plain") -> Score:
-    """Return BLEU on tokens that fit the form of the text.
-
-    Paper: section 6.1
-    """
+    """Return BLEU on tokens that fit the form of the text."""
     return bleu(translations, split.target, "13a" if text == "plain" else "none")

@@ -1,7 +1,4 @@
-"""Named recipes: corpus, vocabulary, model, training and search under one name.
-
-Paper: sections 5 and 6.1
-"""
+"""Named recipes: corpus, vocabulary, model, training and search under one name."""
 
 import difflib
 import shlex
@@ -32,10 +29,7 @@ FILE_OPTIONS = {"train": "", "validation": "valid-", "test": "test-"}
 
 @dataclass(frozen=True)
 class Preset(Settings):
-    """Everything that a translation run depends on.
-
-    Paper: sections 5 and 6.1
-    """
+    """Everything that a translation run depends on."""
 
     name: str
     model: ModelConfig  #: its ``vocab_size`` is that of the joint vocabulary

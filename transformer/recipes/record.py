@@ -84,8 +84,6 @@ def hardware_of(record: dict[str, Any]) -> str:
     """Name the hardware of a recorded run, such as "8 × NVIDIA H100".
 
     A run that was resumed elsewhere has, say, "NVIDIA H100, from step 5,000 on AMD EPYC, 1 thread".
-
-    Paper: section 5.2
     """
     first, *later = record.get("parts", [record])
     text = name = _hardware_name(first)

@@ -1,7 +1,4 @@
-"""A translation run from text to BLEU: what ``transformer train`` and the final notebook do.
-
-Paper: sections 5 and 6.1
-"""
+"""A translation run from text to BLEU: what ``transformer train`` and the final notebook do."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -72,8 +69,6 @@ class TranslationRun:
         OSError: if the disk has too little space.
         ValueError: if the folder holds a run of another configuration, if the corpus is unknown,
             or if the text supports no vocabulary of that size.
-
-    Paper: sections 5 and 6.1
     """
 
     def __init__(
@@ -180,8 +175,6 @@ class TranslationRun:
 
         Raises:
             ValueError: if the run has more steps than the preset asks for, or none.
-
-        Paper: section 6.1
         """
         trainer, preset = self.trainer, self.preset
         if trainer.step > preset.training.max_steps:

@@ -1,8 +1,6 @@
 """Files of a run: weights, the state to resume from, and averaged weights.
 
 All are written atomically: a file that exists is complete, even after the program was killed.
-
-Paper: section 6.1 (averaging)
 """
 
 import errno

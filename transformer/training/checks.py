@@ -84,11 +84,7 @@ def compiles_loss(device: torch.device) -> bool:
 
 
 def require_all_processes(joined: int) -> None:
-    """Raise ValueError if the launcher started more processes than train together.
-
-    Args:
-        joined: number of processes that Accelerate joined.
-    """
+    """Raise ValueError if the launcher started more processes than train together."""
     started = int(os.environ.get("WORLD_SIZE", 1))
     if started != joined:
         raise ValueError(

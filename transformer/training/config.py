@@ -1,7 +1,4 @@
-"""The recipe of a training run in one frozen dataclass, and whether a machine can train it.
-
-Paper: sections 5.1 to 5.4
-"""
+"""The recipe of a training run in one frozen dataclass, and whether a machine can train it."""
 
 import warnings
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Cross-entropy with label smoothing, computed without storing the logits; and perplexity.
-
-Paper: section 5.4
-"""
+"""Cross-entropy with label smoothing, computed without storing the logits; and perplexity."""
 
 import math
 from collections.abc import Callable

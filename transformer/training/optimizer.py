@@ -1,7 +1,4 @@
-"""The optimizer and its learning rate: Adam with Eq. (3), or the user's own.
-
-Paper: section 5.3
-"""
+"""The optimizer and its learning rate: Adam with Eq. (3), or the user's own."""
 
 import math
 from collections.abc import Callable, Iterator

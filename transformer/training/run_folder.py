@@ -125,11 +125,6 @@ def prepare(
 def keep_weights(weights: dict[str, Tensor], path: Path, keep_last: int | None = None) -> None:
     """Write weights into the folder of a run, and remove checkpoints that are too old.
 
-    Args:
-        weights: tensors by name.
-        path: ``checkpoints/NAME.safetensors`` in the folder.
-        keep_last: number of latest checkpoints to keep; None removes none.
-
     Raises:
         OSError: if it cannot be written, or the folder has disappeared.
     """

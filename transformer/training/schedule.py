@@ -1,7 +1,4 @@
-"""The learning rate: linear warm-up, then decay with the inverse square root of the step.
-
-Paper: section 5.3, Eq. (3)
-"""
+"""The learning rate: linear warm-up, then decay with the inverse square root of the step."""
 
 
 def learning_rate(step: int, d_model: int, warmup_steps: int = 4000, factor: float = 1.0) -> float:

@@ -15,9 +15,6 @@ from transformer.model.base import TranslationModel
 from transformer.training.config import RESUMABLE, TrainingConfig
 from transformer.training.loss import TranslationLoss
 
-#: What the states of earlier versions do not say about their optimizer.
-BUILT_IN = dict(optimizer="Adam", schedule="Eq. (3)")
-
 
 def identity(
     config: TrainingConfig, model: TranslationModel, pairs: EncodedPairs, processes: int

@@ -3,7 +3,6 @@
 import math
 import signal
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
@@ -46,51 +45,6 @@ class Interruption:
     def _ask(self, number: int, frame: FrameType | None) -> None:
         self.requested, self.number = True, number
         self.__exit__()
-
-
-class SharedStop:
-    """Stop all processes at the same step once one of them has received a signal.
-
-    Exchanging the requests blocks until the device and the slowest process are done. So this
-    happens at steps where the run blocks anyway, for a line of the curve, and in between about
-    once per second. The processes measure together how many steps that is: one at first, and
-    never more than twice the previous number. A single process needs no exchange.
-
-    Args:
-        accelerator: of this process.
-        interruption: the signals that this process received.
-        step: the current step of the run.
-    """
-
-    #: Approximate seconds between two exchanges.
-    SECONDS = 1.0
-
-    def __init__(self, accelerator: Accelerator, interruption: Interruption, step: int):
-        self.accelerator, self.interruption = accelerator, interruption
-        self.exchanged, self.steps, self.since = step, 1, time.perf_counter()
-
-    def requested(self, step: int, waiting: bool) -> bool:
-        """Say whether to stop after this step; each process must call this after each step.
-
-        Args:
-            step: the step that is done.
-            waiting: whether the processes synchronise at this step anyway, the same in all.
-        """
-        processes = self.accelerator.num_processes
-        if processes == 1:
-            return self.interruption.requested
-        if not waiting and step < self.exchanged + self.steps:
-            return False
-        micro = int(1e6 * (time.perf_counter() - self.since))
-        # Integers, so that all processes get identical sums and take the same decision.
-        mine = [int(self.interruption.requested), micro]
-        device = self.accelerator.device
-        requests, spent = self.accelerator.reduce(torch.tensor(mine, device=device), "sum").tolist()
-        done = step - self.exchanged
-        affordable = int(self.SECONDS * 1e6 * processes * done / max(spent, 1))
-        self.exchanged, self.steps = step, max(1, min(affordable, 2 * self.steps))
-        self.since = time.perf_counter()
-        return requests > 0
 
 
 def anywhere(flag: bool, accelerator: Accelerator) -> bool:

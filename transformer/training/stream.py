@@ -1,7 +1,4 @@
-"""The batches of each step, epoch after epoch, distributed to the processes.
-
-Paper: section 5.1
-"""
+"""The batches of each step, epoch after epoch, distributed to the processes."""
 
 from collections.abc import Iterator
 from dataclasses import replace

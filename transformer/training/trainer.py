@@ -1,7 +1,4 @@
-"""The training loop: batches, loss, gradients, steps, checkpoints.
-
-Paper: sections 5.1 to 5.4
-"""
+"""The training loop: batches, loss, gradients, steps, checkpoints."""
 
 import copy
 import math
@@ -43,7 +40,7 @@ from transformer.training.config import TrainingConfig, usable_precision
 from transformer.training.curve import Report, Tracker, require_trackers
 from transformer.training.loss import TranslationLoss, perplexity
 from transformer.training.optimizer import LearningRate, MakeOptimizer, Schedule, build_optimizer
-from transformer.training.stopping import Interruption, SharedStop, anywhere, require_finite
+from transformer.training.stopping import Interruption, anywhere, require_finite
 from transformer.training.stream import send, step_batches
 from transformer.training.writer import Writer, host_copy
 
@@ -57,7 +54,7 @@ class Trainer:
     gradients or adding processes changes only the speed. A run may resume with another number of
     processes if ``accumulate`` changes so that a step takes as many batches as before; dropout then
     draws different numbers. Between two lines of the curve the host never blocks on the device,
-    except that several processes synchronise about once per second.
+    except that several processes synchronise every ten steps.
 
     The constructor builds everything, checks that it fits together, and touches no file.
     :meth:`fit` claims ``folder``, resumes the run that it holds, and trains; a resumed run ends
@@ -101,6 +98,8 @@ class Trainer:
     Paper: sections 5.1 to 5.4
     """
 
+    #: Steps between two questions to the other processes whether a signal has arrived.
+    ASK_EVERY = 10
     #: Attributes that are saved with the state.
     PROGRESS = ("step", "epoch", "position", "tokens", "seconds", "best")
 
@@ -252,7 +251,6 @@ class Trainer:
             stream = step_batches(
                 self.batches, config.accumulate, rank, processes, self.epoch, self.position
             )
-            shared_stop = SharedStop(self.accelerator, self.interruption, self.step)
             losses: list[torch.Tensor] = []  # of the steps since the last line of the curve
             tokens, started = 0, time.perf_counter()
             while self.step < config.max_steps and not self.stopping:
@@ -268,7 +266,9 @@ class Trainer:
                 validate = last or self.step % config.validate_every == 0
                 save = last or self.step % config.save_every == 0
                 line = self.step % config.log_every == 0 or validate or save
-                stop = shared_stop.requested(self.step, waiting=line)
+                # Asking the others blocks until the slowest is done.
+                ask = processes == 1 or line or self.step % self.ASK_EVERY == 0
+                stop = ask and anywhere(self.interruption.requested, self.accelerator)
                 if line or stop:
                     self._log(self._mean_loss(losses), tokens, started)
                     if validate:
@@ -323,7 +323,7 @@ class Trainer:
     def stop(self) -> None:
         """End the run after the current step, with everything saved; callbacks call this.
 
-        Several processes end together, up to a second later unless a line of the curve is due.
+        Several processes end together, up to ten steps later.
         """
         self.stop_requested = self.interruption.requested = True
 
@@ -382,8 +382,7 @@ class Trainer:
                 set_seed(self.config.seed, device_specific=True)
             return
         saved, file = found
-        theirs = state.BUILT_IN | saved["config"]
-        run_folder.require_same(self._identity(), theirs, self.folder)
+        run_folder.require_same(self._identity(), saved["config"], self.folder)
         try:
             state.restore(
                 self.accelerator, self.model, self.trained, self.optimizer, self.scaler, saved

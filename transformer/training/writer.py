@@ -16,13 +16,6 @@ def host_copy(values: Any) -> Any:
     """Copy tensors to the CPU's memory, with the dicts and lists that hold them.
 
     Tensors on a CUDA device are copied to pinned memory, and the host waits for the device once.
-
-    Args:
-        values: nested dicts, lists and tuples of tensors and plain values.
-
-    Returns:
-        The same structure, with Python's numbers instead of NumPy's. It does not change when
-        ``values`` do.
     """
     devices: set[torch.device] = set()
     copied = _copy(values, devices)
@@ -65,12 +58,7 @@ class Writer:
         self._failed = False
 
     def submit(self, job: Callable[[], None], label: Any = None) -> None:
-        """Let the thread run a job; wait first while too many are unfinished.
-
-        Args:
-            job: called without arguments, in the thread.
-            label: what :meth:`finished` yields once the job has ended; None for nothing.
-        """
+        """Let the thread run a job; wait first while too many are unfinished."""
         unfinished = [each for each, _ in self._jobs if not each.done()]
         if len(unfinished) >= self.UNFINISHED:
             wait(unfinished[:1])
@@ -87,9 +75,6 @@ class Writer:
 
     def finished(self, wait_for_all: bool = False) -> Iterator[Any]:
         """Yield the labels of the jobs that have ended, each once, in order.
-
-        Args:
-            wait_for_all: wait until all jobs have ended.
 
         Raises:
             Exception: the error of the job that failed.

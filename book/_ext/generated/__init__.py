@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from generated import api, cards, claims, exercises, measured, places, results
+from generated import api, cards, claims, cover, exercises, measured, places, results
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -25,6 +25,7 @@ def _paper() -> dict[str, str]:
 
 #: For each page the function that makes its texts by name.
 PAGES: Mapping[str, Callable[[], Mapping[str, str]]] = {
+    "book/intro": cover.texts,
     "book/exercises": partial(exercises.texts, ROOT),
     "book/paper": _paper,
     "book/results": results.texts,
@@ -37,15 +38,7 @@ _MODULES = re.compile(r"<!-- modules: (.+?) -->")
 
 
 def fill(page: str, text: str) -> str:
-    """Fill in the placeholders of a page.
-
-    Args:
-        page: its name without a suffix, such as "book/paper".
-        text: in Markdown.
-
-    Raises:
-        KeyError: if a placeholder names a text that does not exist.
-    """
+    """Fill in the placeholders of a page."""
     if page in PAGES:
         texts = PAGES[page]()
         text = FILLED.sub(lambda found: texts[found[1]], text)

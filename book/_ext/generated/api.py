@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+#: What the reference documents. Studies have pages of their own.
+PACKAGES = ("transformer", "transformer_book", "transformer_book.studies")
 # Modules of the book whose names begin so are run, or serve one that is run.
 _SCRIPTS = ("record", "ship", "bench", "peer")
 
@@ -18,11 +20,7 @@ _ENTRY = """## `{0}`
 
 
 def modules(root: Path, package: str = "transformer") -> list[tuple[str, ast.Module]]:
-    """Read the modules of a package that define something public with a docstring, by name.
-
-    Raises:
-        FileNotFoundError: if there is neither such a package nor a module of that name.
-    """
+    """Read the modules of a package that define something public with a docstring, by name."""
     root = root / "book" if package.startswith("transformer_book") else root
     folder = root.joinpath(*package.split("."))
     paths = [*folder.rglob("*.py")] or [folder.with_suffix(".py")]
@@ -53,16 +51,7 @@ def documented(body: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef]
 
 
 def entries(root: Path, package: str, *first: str) -> str:
-    """Write an entry for each module of a package.
-
-    Args:
-        root: of the repository.
-        package: full name.
-        first: names of modules within the package that come before the others.
-
-    Raises:
-        ValueError: if the package has no module of such a name.
-    """
+    """Write an entry for each module of a package."""
     names = [name for name, _ in modules(root, package)]
     ahead = [f"{package}.{name}" for name in first]
     if missing := set(ahead) - set(names):

@@ -32,15 +32,7 @@ def chart(
     reference: float | None = None,
     log: bool = False,
 ) -> str:
-    """Draw rows of dots on a common axis, as a block of Markdown for a page.
-
-    Args:
-        parts: rows from top to bottom, by the heading above them.
-        axis: what is plotted, with its unit.
-        alt: what the chart shows, for readers who cannot see it.
-        reference: where to draw a vertical line, such as a ratio of 1.
-        log: whether the axis is logarithmic, with ticks at powers of 2.
-    """
+    """Draw rows of dots on a common axis, as a block of Markdown for a page."""
     # A figure of its own, without pyplot: the build draws several pages at once.
     with mpl.rc_context({**STYLE, "axes.grid.axis": "x"}):
         count = sum(len(rows) + 1 for rows in parts.values())

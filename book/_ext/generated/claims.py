@@ -46,15 +46,7 @@ def verdict(says: Sequence[str]) -> str:
 
 
 def read_claims(root: Path) -> list[Claim]:
-    """Read the claims, and give a verdict to each that is not one already.
-
-    Args:
-        root: of the repository.
-
-    Raises:
-        ValueError: if a piece of evidence has another kind or says something else than the rule
-            provides for, or a verdict is given although evidence is judged.
-    """
+    """Read the claims, and give a verdict to each that is not one already."""
     claims = yaml.safe_load((root / "book" / "claims.yml").read_text(encoding="utf-8"))
     for claim in claims:
         pieces, name = claim["evidence"], claim["claim"]
@@ -101,15 +93,6 @@ def texts(root: Path) -> dict[str, str]:
     """Make the number of claims, the count of each verdict, and a table for each section.
 
     Statements about the design are in the tables and not among the claims that are counted.
-
-    Args:
-        root: of the repository.
-
-    Returns:
-        "number", "counts", "design", "sampled", "mistakes", and "claims-3.2.1" and the like.
-
-    Raises:
-        LookupError: if a piece of evidence is not exactly one row of its chapter.
     """
     claims, paths = read_claims(root), chapters(root)
     rows = {chapter: stored_rows(path) for chapter, path in paths.items()}

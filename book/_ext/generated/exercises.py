@@ -13,37 +13,10 @@ import yaml
 
 from transformer_book.tables import Table
 
-#: A letter per exercise, in the chapter's order; easy, medium or hard.
-LEVELS = {
-    "01": "eem",
-    "02": "emh",
-    "03": "eem",
-    "04": "emh",
-    "05": "eem",
-    "06": "meh",
-    "07": "emm",
-    "08": "emh",
-    "09": "emm",
-    "10": "eem",
-    "11": "emm",
-    "12": "emm",
-    "13": "emm",
-    "14": "emh",
-    "15": "emm",
-    "16": "emh",
-    "17": "emm",
-    "18": "hem",
-    "19": "emm",
-    "20": "mhe",
-    "21": "eem",
-    "22": "eeh",
-    "23": "emm",
-    "24": "emm",
-    "25": "emm",
-    "26": "emm",
-    "27": "emm",
-}
-_OF_LETTER = {"e": "easy", "m": "medium", "h": "hard"}
+#: The difficulty of each chapter's exercises, in its order.
+LEVELS: dict[str, list[str]] = yaml.safe_load(
+    (Path(__file__).parents[2] / "exercises.yml").read_text("utf-8")
+)
 
 _HEAD = re.compile(r"^\*\*(\d+)\. (.+?)\*\*(.*?)(?=^\*\*\d+\. |\Z)", re.M | re.S)
 # The end of a sentence, which "Eq." is not.
@@ -61,33 +34,21 @@ _ASKS = (
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise as its chapter states it.
+    """An exercise as its chapter states it."""
 
-    Args:
-        chapter: two digits.
-        number: from 1.
-        title: without its number.
-        question: the text up to the sentence that asks.
-        kind: what the reader gives: "code", "a number" or "a choice".
-    """
-
-    chapter: str
-    number: int
-    title: str
-    question: str
-    kind: str
+    chapter: str  #: two digits
+    number: int  #: from 1
+    title: str  #: without its number
+    question: str  #: the text up to the sentence that asks
+    kind: str  #: what the reader gives: "code", "a number" or "a choice"
 
     @property
     def level(self) -> str:
-        """Difficulty: easy, medium or hard.
-
-        Raises:
-            LookupError: if :data:`LEVELS` does not have it.
-        """
-        letters = LEVELS.get(self.chapter, "")
-        if self.number > len(letters):
+        """Difficulty: easy, medium or hard."""
+        levels = LEVELS.get(self.chapter, [])
+        if self.number > len(levels):
             raise LookupError(f"exercise {self.number} of chapter {self.chapter} has no level")
-        return _OF_LETTER[letters[self.number - 1]]
+        return levels[self.number - 1]
 
 
 def exercises_of(notebook: Path) -> list[Exercise]:
@@ -138,14 +99,7 @@ def _kind(code: str) -> str:
 
 
 def texts(root: Path) -> dict[str, str]:
-    """Make the texts of the page: the number of exercises, of each level, and the tables.
-
-    Args:
-        root: of the repository.
-
-    Raises:
-        LookupError: if an exercise has no level.
-    """
+    """Make the texts of the page: the number of exercises, of each level, and the tables."""
     sections, total = [], {"easy": 0, "medium": 0, "hard": 0}
     for part, notebooks in _parts(root).items():
         exercises = [exercise for path in notebooks for exercise in exercises_of(path)]

@@ -5,17 +5,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from generated import charts
-from transformer.recipes.cards import CARDS, SENTENCE, SUSTAINED
-from transformer.recipes.estimate import size
+from transformer.recipes.estimate import SENTENCE, size
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import hardware_of, read_record
 from transformer.training.curve import duration
-from transformer_book.speed import roofline
 from transformer_book.speed import scale as sizes
 from transformer_book.speed.comparison import RECORD, STEP_TIME, Row, speed_table
 from transformer_book.speed.step_time import KINDS, StepTime
 from transformer_book.speed.throughput import MEASUREMENTS, throughput_file
-from transformer_book.studies.choices.claims import paired_interval
+from transformer_book.statistics import paired_interval
 from transformer_book.studies.left_out.choices import Effect, final_effects
 from transformer_book.studies.translation.recorded import recorded_runs
 from transformer_book.tables import Table, significant
@@ -91,73 +89,21 @@ def scale() -> dict[str, str]:
         + ", ".join(f"{rate / 1e12:.0f} TFLOP/s on an {gpu}" for gpu, rate in _PEAKS)
         + ")",
         "sentence": str(SENTENCE),
-    } | (_roofline() | _measured_step())
+    } | _measured_step()
 
 
 _PEAKS = sizes.PEAK_FLOPS.items()
 _BASE = get_preset("wmt14-base")
-_HOW = {"compiled": "by default", "compiled, half_residual": "with `half_residual`"}
-
-
-def _roofline() -> dict[str, str]:
-    """Estimate the time of training steps on a card from the counts of the record."""
-    record = read_record(roofline.RECORD)
-    card, best = CARDS[record["card"]], roofline.BEST_PRODUCTS
-    rows, shares = [], {}
-    for name, counts in record["presets"].items():
-        for variant, found in counts.items():
-            count = roofline.StepCount(**found)
-            seconds, share = count.seconds(card), count.utilisation(card)
-            shares[name, variant] = share * card.flops / best
-            rows.append(
-                [
-                    f"`{name}`, {variant}",
-                    f"{count.kernels:,.0f}",
-                    f"{count.product_flops / 1e12:.1f} TFLOP",
-                    size(count.other_bytes),
-                    size(count.peak_bytes),
-                    f"{1000 * seconds:.0f} ms",
-                    f"{share:.0%}",
-                    f"{shares[name, variant]:.0%}",
-                ]
-            )
-    head = ["Step", "Kernels", "Products", "Other kernels move", "Memory", "Time"]
-    head += ["Share of the data sheet's rate", "Share of the best we assume"]
-    aims = []
-    for name, aim in roofline.AIMS.items():
-        found = [
-            f"{shares[name, variant]:.1%} {how}"
-            for variant, how in _HOW.items()
-            if (name, variant) in shares
-        ]
-        aims += [f"{aim:.0%} with `{name}` (on paper {', '.join(found)})"] if found else []
-    products, copies = SUSTAINED
-    return {
-        "roofline": Table(head, rows).markdown(),
-        "roofline-aim": " and ".join(aims),
-        "roofline-card": f"{card.title}, whose matrix products run at {products:.0%} of the "
-        f"{card.flops / 1e12:.0f} TFLOP/s in its data sheet, and whose other kernels move data "
-        f"at {copies:.0%} of {card.bandwidth / 1e12:.2f} TB/s",
-        "roofline-device": record["environment"]["hardware"]["device"]
-        if record["kernels_ran"]
-        else "a stand-in for CUDA that runs no kernel",
-        "roofline-best": f"{best / 1e12:.0f} TFLOP/s",
-    }
 
 
 def _measured_step() -> dict[str, str]:
-    """Compare the recorded step of the base model on a GPU with what the counts predict for it."""
-    record, counts = (read_record(path) for path in (throughput_file(_BASE), roofline.RECORD))
-    card = CARDS["h200"]
-    assert "H200" in record["device"]
-    predicted = roofline.StepCount(**counts["presets"][_BASE.name]["compiled"]).seconds(card)
+    """Give the recorded time and memory of a step of the base model on a GPU."""
+    record = read_record(throughput_file(_BASE))
+    assert "H200" in record["device"]  # its data sheet has the rate of an H100
     seconds = record["seconds_per_step"]
     return {
-        "measured-step": f"on an H200, a step of `{_BASE.name}` took {1000 * seconds:.0f} ms, "
-        f"where this method predicts {1000 * predicted:.0f} ms, and reached "
-        f"{record['utilisation']:.0%} of {record['matrix_flops_per_second'] / 1e12:.0f} TFLOP/s, "
-        "the best rate measured there",
-        "measured-share": f"{record['flops_per_step'] / seconds / card.flops:.0%}",
+        "measured-step": f"{1000 * seconds:.0f} ms",
+        "measured-share": f"{record['flops_per_step'] / seconds / sizes.PEAK_FLOPS['H100']:.0%}",
         "measured-memory": size(record["peak_memory_bytes"]),
     }
 
@@ -236,9 +182,7 @@ def speed() -> dict[str, str]:
         ),
         "machine": _machine(record),
         "export": _export(export).markdown(),
-        # The record has the command's former name.
-        "step": f"{step_table(parts).markdown()}\n"
-        + _machine(steps | dict(command="python -m transformer_book.speed.record_step_time")),
+        "step": f"{step_table(parts).markdown()}\n{_machine(steps)}",
         "gpu": _on_gpus(),
         "gpu-blocks": _blocks(read_record(throughput_file(_BASE))),
         "gpu-small": _small_on_a_gpu(recorded_runs()),

@@ -29,21 +29,13 @@ _AND = r"(?:\s*,\s*|\s+and\s+|\s+to\s+)"
 
 @dataclass(frozen=True)
 class Place:
-    """A section of the paper, or an equation, table, figure or footnote in one.
+    """A section of the paper, or an equation, table, figure or footnote in one."""
 
-    Args:
-        key: such as "3.2.1", "Eq. (1)", "Table 3", "Figure 1", "footnote 4".
-        title: heading of the section, or what the other kinds show.
-        section: the section that another kind of place belongs to.
-        names: public names that belong here although their docstrings do not say so.
-        chapters: notebooks that treat it although their tables do not say so.
-    """
-
-    key: str
-    title: str
-    section: str = ""
-    names: Sequence[str] = ()
-    chapters: Sequence[str] = ()
+    key: str  #: such as "3.2.1", "Eq. (1)", "Table 3", "Figure 1", "footnote 4"
+    title: str  #: heading of the section, or what the other kinds show
+    section: str = ""  #: the section that another kind of place belongs to
+    names: Sequence[str] = ()  #: public names whose docstrings do not say so
+    chapters: Sequence[str] = ()  #: notebooks that treat it although their tables do not say so
 
     @property
     def anchor(self) -> str:
@@ -59,19 +51,12 @@ PLACES = {
 
 @dataclass(frozen=True)
 class Name:
-    """A public class, function, method or property.
+    """A public class, function, method or property."""
 
-    Args:
-        module: such as "transformer.model.masks".
-        name: within the module, such as "Transformer.encode".
-        places: keys of :data:`PLACES`, or :data:`WHOLE` alone; none if it is not in the paper.
-        is_property: whether the page of the source has no anchor for it.
-    """
-
-    module: str
-    name: str
-    places: tuple[str, ...]
-    is_property: bool = False
+    module: str  #: such as "transformer.model.masks"
+    name: str  #: within the module, such as "Transformer.encode"
+    places: tuple[str, ...]  #: keys of :data:`PLACES`, or :data:`WHOLE` alone
+    is_property: bool = False  #: whether the page of the source has no anchor for it
 
     @property
     def full_name(self) -> str:
@@ -94,13 +79,9 @@ class Name:
 
 
 def public_names(root: Path) -> list[Name]:
-    """Read all public names with a docstring, in the order of the files.
-
-    Raises:
-        ValueError: if a docstring names a place that the paper does not have.
-    """
+    """Read all public names with a docstring, in the order of the files."""
     found = []
-    for module, tree in api.modules(root):
+    for module, tree in [each for name in api.PACKAGES for each in api.modules(root, name)]:
         for node in api.documented(tree.body):
             found.append(_name(module, node, node.name))
             bases = [ast.unparse(base) for base in getattr(node, "bases", ())]
@@ -123,17 +104,7 @@ def _name(module: str, node: ast.ClassDef | ast.FunctionDef, name: str) -> Name:
 
 
 def places(text: str) -> tuple[str, ...]:
-    """Read which places a text names; text in brackets and clauses with "et al." do not count.
-
-    Args:
-        text: such as "section 3.2.1, Eq. (1)", "sections 5.1 to 5.4", "Table 3 (D)".
-
-    Returns:
-        Keys of :data:`PLACES` in the order of the paper, or :data:`WHOLE` alone.
-
-    Raises:
-        ValueError: if it names no place, or one that the paper does not have.
-    """
+    """Read which places a text names; text in brackets and clauses with "et al." do not count."""
     if text.startswith("not in the paper"):
         return ()
     if text.startswith(WHOLE):
@@ -152,14 +123,7 @@ def places(text: str) -> tuple[str, ...]:
 
 
 def places_of_row(says: str) -> tuple[str, ...]:
-    """Read the places from the first cell of a row, such as "6.2, Table 3 (A): one head is worse".
-
-    Returns:
-        Keys of :data:`PLACES`; none if the row names no place.
-
-    Raises:
-        ValueError: if the paper does not have such a place.
-    """
+    """Read the places from the first cell of a row, such as "6.2, Table 3 (A): one is worse"."""
     found: list[str] = []
     for piece in says.partition(": ")[0].split(","):
         if start := re.match(rf"(Abstract|{_NUMBER})(?:$|[:\s])", piece.strip()):
@@ -193,9 +157,6 @@ def names_by_place(names: Sequence[Name]) -> dict[str, list[Name]]:
 
     A name of an equation, a table or a figure is not repeated under its section, nor a method under
     the place of its class.
-
-    Raises:
-        KeyError: if a place of ``book/paper.yml`` names what the package does not have.
     """
     by_name = {name.full_name: name for name in names}
     found = {
@@ -222,14 +183,7 @@ def chapters_by_place(root: Path) -> dict[str, list[str]]:
 
 
 def code(root: Path) -> dict[str, str]:
-    """Name the code and the chapters of each section, with its equations, tables and figures.
-
-    Args:
-        root: of the repository.
-
-    Returns:
-        Keys of the sections, each with a list in Markdown.
-    """
+    """Name the code and the chapters of each section, with its equations, tables and figures."""
     names, treated = names_by_place(public_names(root)), chapters_by_place(root)
     titles = {path.stem: _title(path) for path in chapters(root).values()}
     found = {}

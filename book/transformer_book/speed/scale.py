@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.model.config import TransformerConfig
-from transformer.recipes.cards import SENTENCE
-from transformer.recipes.estimate import requirements, training_flops
+from transformer.recipes.estimate import SENTENCE, requirements, training_flops
 from transformer.recipes.presets import Preset, get_preset
 from transformer.recipes.record import read_record
 
@@ -19,8 +18,7 @@ HALF_RESIDUAL = RECORD.with_name("half_residual.json")
 #: Operations per second in half precision, dense, from the manufacturers' data sheets.
 PEAK_FLOPS = {"A100": 312e12, "H100": 989e12}
 
-#: Assumed share of the peak that training reaches, about what the estimate for a card
-#: (``transformer.recipes.cards``) gives for the big model. Small models on large GPUs reach less.
+#: Assumed share of the peak that training reaches. Small models on large GPUs reach less.
 UTILISATION = 0.25
 
 # Bytes of the token cache per pair, besides 2 per token: two offsets, its place in the order of

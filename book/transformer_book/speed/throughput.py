@@ -1,10 +1,11 @@
 """How fast a preset trains on this machine, and which share of the device's speed that uses.
 
-python -m transformer_book.speed.throughput mixture-base wmt14-base"""
+python -m transformer_book.speed.throughput mixture-base wmt14-base
+"""
 
 import argparse
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from statistics import mean, median
@@ -25,7 +26,6 @@ from transformer.training.config import Precision
 from transformer.training.curve import read_curve
 from transformer.training.stream import step_batches
 from transformer.training.trainer import Trainer
-from transformer_book.speed.step_time import measure_step_time
 
 #: Measurements that the speed page shows, one record per preset.
 MEASUREMENTS = Path(__file__).parent / "measurements"
@@ -126,8 +126,7 @@ def record_throughput(preset: Preset, folder: Path = MEASUREMENTS) -> Path:
     """Measure a preset on random tokens, and return the file of the record."""
     batches = random_batches(preset, count=PAIRS)
     record = measure_throughput(preset, batches, "random tokens, 28 per sentence")
-    parts = asdict(measure_step_time(preset.model, batches, preset.training))
-    return write_record(throughput_file(preset, folder), record | dict(step_time=parts))
+    return write_record(throughput_file(preset, folder), record)
 
 
 def main() -> None:

@@ -1,8 +1,6 @@
 """Properties of a correct model, each measured as one number that is 0 where it holds.
 
 None of them needs a second implementation or a trained model.
-
-Paper: sections 3.1 and 3.5
 """
 
 from collections.abc import Callable
@@ -18,10 +16,7 @@ Shift = Callable[[Int[Tensor, "B T"]], Int[Tensor, "B T"]]
 
 
 def shift_right(labels: Int[Tensor, "B T"], bos_id: int = 1) -> Int[Tensor, "B T"]:
-    """Make the decoder's input: ``bos_id`` first, then every label but the last.
-
-    Paper: section 3.1 (the output embeddings are offset by one position)
-    """
+    """Make the decoder's input: ``bos_id`` first, then every label but the last."""
     return torch.cat([torch.full_like(labels[:, :1], bos_id), labels[:, :-1]], dim=1)
 
 
@@ -31,9 +26,6 @@ def leak_gap(model: Transformer, batch: Batch, shift: Shift = shift_right) -> fl
 
     The labels are changed rather than the decoder's input, so a wrong offset shows as well as a
     wrong mask.
-
-    Returns:
-        The largest change: 0 if no prediction depends on its own label.
     """
     memory = model.encode(batch.source)
     before = model.decode(shift(batch.labels), memory, batch.source)
@@ -50,11 +42,7 @@ def leak_gap(model: Transformer, batch: Batch, shift: Shift = shift_right) -> fl
 
 @torch.no_grad()
 def padding_gap(model: Transformer, batch: Batch, extra: int = 3, pad_id: int = 0) -> float:
-    """Append padding to sources and targets, and measure how much the logits change.
-
-    Args:
-        pad_id: the padding id of the data, which may differ from the model's.
-    """
+    """Append padding to sources and targets, and measure how much the logits change."""
     source = torch.nn.functional.pad(batch.source, (0, extra), value=pad_id)
     target = torch.nn.functional.pad(batch.target_input, (0, extra), value=pad_id)
     real = batch.labels != pad_id

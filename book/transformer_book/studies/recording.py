@@ -63,10 +63,6 @@ class Recording:
     What the file holds is kept, unless ``keep`` is False.
     ``digits`` limits the decimals of every number outside the heading. Translations in ``texts``,
     by item, are written beside the record.
-
-    Raises:
-        ValueError: if the items that would be kept were made by another version of the code, or
-            under another heading.
     """
 
     def __init__(
@@ -79,6 +75,7 @@ class Recording:
         **heading: Any,
     ):
         self.path, self.digits, self.heading = path, digits, heading
+        self.write, self.until = write_record, float("inf")
         keep = keep and path.exists()
         self.content: dict[str, Any] = read_record(path) if keep else {}
         self.texts = stored_texts(path) if keep else {}
@@ -109,13 +106,15 @@ class Recording:
         print(f"{self.cpu_seconds} s of CPU: {line}", flush=True)
 
     def save(self, line: str) -> None:
-        """Write the record and its CPU time, and print a line."""
+        """Write the record and its CPU time, print a line, and stop after the time ``until``."""
         self.content["cpu_seconds"] = self.cpu_seconds
         if self.texts:
             write_translations(texts_file(self.path), self.texts)
         written = self.content if self.digits is None else rounded(self.content, self.digits)
-        write_record(self.path, written | self.heading)  # settings such as 1e-9 are no measurements
+        self.write(self.path, written | self.heading)  # settings such as 1e-9 are no measurements
         self.say(line)
+        if time.time() > self.until:
+            raise SystemExit("the time is over; the same command continues from here")
 
 
 def rounded(value: Any, digits: int) -> Any:
@@ -128,27 +127,31 @@ def rounded(value: Any, digits: int) -> Any:
 
 
 def record_study(doc: str | None, studies: Mapping[str, int | None]) -> None:
-    """Make the runs of one study that are missing from its record; the command line names it.
+    """Make what is missing from the record of one study; the command line names it.
 
-    A study is a module with RECORD, HEADING and ``missing(runs)``, which yields each missing run
-    with a line to print.
+    A study is a module with RECORD, its path, HEADING, its settings, or ``heading()``, which
+    returns them, and one of these:
 
-    Args:
-        doc: of the command, for its help.
-        studies: names of the modules, with the number of decimals that each record keeps.
+    - ``missing(runs)`` yields each run that the record lacks, with a line to print;
+    - ``fill(recording)`` adds what the record and its translations lack, and saves every item;
+    - ``record(path, until, command)`` keeps a record of its own form.
     """
-    options = parser(doc, None)
+    options = parser(doc, None, minutes=True)
     options.add_argument("study", choices=studies)
     chosen = options.parse_args()
-    study = import_module(f"transformer_book.studies.{chosen.study}")
+    study: Any = import_module(f"transformer_book.studies.{chosen.study}")
     torch.set_num_threads(1)
-    recording = Recording(
-        chosen.output or study.RECORD,
-        "transformer_book.studies.record",
-        [chosen.study],
-        digits=studies[chosen.study],
-        **study.HEADING,
-    )
+    path, until = chosen.output or study.RECORD, time.time() + 60 * chosen.minutes
+    module = "transformer_book.studies.record"
+    if hasattr(study, "record"):
+        study.record(path, until, f"python -m {module} {chosen.study}")
+        return
+    heading = study.heading() if hasattr(study, "heading") else study.HEADING
+    recording = Recording(path, module, [chosen.study], digits=studies[chosen.study], **heading)
+    recording.until, recording.write = until, getattr(study, "write_study", write_record)
+    if hasattr(study, "fill"):
+        study.fill(recording)
+        return
     runs = recording.content.setdefault("runs", [])
     for run, line in study.missing(runs):
         runs.append(run)

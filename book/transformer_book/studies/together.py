@@ -13,10 +13,6 @@ class Together(nn.Module):
 
     Adam treats every weight separately, so training the sum of their losses trains each as if it
     were alone.
-
-    Args:
-        make: makes a network.
-        seeds: of the random numbers that each network draws.
     """
 
     def __init__(self, make: Callable[[], nn.Module], seeds: Iterable[int]):

@@ -38,11 +38,7 @@ class ToyTask:
         return FIRST_SYMBOL + self.symbols
 
     def batch(self, size: int, seed: int, length: int | None = None) -> Batch:
-        """Draw ``size`` pairs; the same seed draws the same pairs.
-
-        Args:
-            length: of every source; random between ``shortest`` and ``longest`` if None.
-        """
+        """Draw ``size`` pairs; the same seed draws the same pairs."""
         random = np.random.default_rng(seed)
         low, high = (self.shortest, self.longest) if length is None else (length, length)
         lengths = random.integers(low, high + 1, size)
@@ -81,16 +77,7 @@ def train_toy(
     warmup_steps: int = 100,
     epsilon: float = 0.0,
 ) -> np.ndarray:
-    """Train a model on fresh pairs and return the losses.
-
-    Args:
-        seed: of the pairs. Seed the weights before the model is made.
-        rate: a constant learning rate, or a function of the step, counted from 1; None for
-            Eq. (3).
-
-    Returns:
-        The loss of each step in nats per token, of shape (steps,).
-    """
+    """Train a model on fresh pairs and return the losses."""
     objective = TranslationLoss(model, epsilon)
 
     def loss(step: int) -> Tensor:

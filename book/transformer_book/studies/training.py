@@ -1,7 +1,4 @@
-"""Short training runs on real text with one change each, and their measurements.
-
-Paper: sections 5.3, 5.4 and 6.1, Table 3 (D)
-"""
+"""Short training runs on real text with one change each, and their measurements."""
 
 import math
 from collections.abc import Callable, Collection, Sequence
@@ -63,10 +60,6 @@ def short_text(
 
     A larger ``train_pairs`` adds pairs to those of a smaller one and leaves the vocabulary
     unchanged, so perplexities are comparable.
-
-    Args:
-        preset: ``train_pairs`` and ``test_pairs`` are the numbers of short pairs, None for all;
-            ``vocab_size`` is that of the joint vocabulary.
     """
     short = _short(corpus.train, longest)
     order = np.random.default_rng(0).permutation(len(short))
@@ -99,17 +92,13 @@ def make_model(preset: Preset = RECIPE) -> Transformer:
 
 @dataclass
 class Training:
-    """The history of a training run.
+    """The history of a training run."""
 
-    Args:
-        losses: of each step, in nats per token, smoothing included; this and the next two have
-            the shape (steps,).
-        gradients: norm of the gradient of each step, before clipping.
-        moves: root mean square change of the weights in each step, in units of its learning rate.
-    """
-
+    #: of each step, in nats per token, smoothing included; this and the next two have the shape
+    #: (steps,).
     losses: np.ndarray
-    gradients: np.ndarray
+    gradients: np.ndarray  #: norm of the gradient of each step, before clipping.
+    #: root mean square change of the weights in each step, in units of its learning rate.
     moves: np.ndarray
     snapshots: dict[int, Weights]
 
@@ -121,14 +110,7 @@ def train(
     rate: Callable[[int], float] | None = None,
     keep: Collection[int] = (),
 ) -> Training:
-    """Train as :class:`~transformer.training.trainer.Trainer` does, in memory, with a history.
-
-    Args:
-        config: the recipe. Fields about files, precision and validation have no effect.
-        rate: maps the step, counted from 1, to the learning rate; None for Eq. (3).
-
-    Paper: sections 5.1 to 5.4
-    """
+    """Train as :class:`~transformer.training.trainer.Trainer` does, in memory, with a history."""
     if config.fast:
         fast.enable(model)
     batches = TokenBatches(pairs, config.batch_tokens, config.seed)
@@ -182,19 +164,12 @@ def mean_weights(snapshots: Sequence[Weights]) -> Weights:
 
 @dataclass(frozen=True)
 class Quality:
-    """Quality of a model's predictions under teacher forcing.
+    """Quality of a model's predictions under teacher forcing."""
 
-    Args:
-        perplexity: exp of the mean negative log-likelihood per token, without label smoothing.
-        accuracy: share of the tokens that are the model's first choice.
-        confidence: mean probability of the first choice.
-
-    Paper: section 6.2, Table 3
-    """
-
+    #: exp of the mean negative log-likelihood per token, without label smoothing.
     perplexity: float
-    accuracy: float
-    confidence: float
+    accuracy: float  #: share of the tokens that are the model's first choice.
+    confidence: float  #: mean probability of the first choice.
 
 
 @torch.no_grad()

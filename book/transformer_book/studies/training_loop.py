@@ -15,14 +15,7 @@ def optimise(
     rate: Callable[[int], float],
     eps: float = 1e-9,
 ) -> list[float]:
-    """Train a model in place and leave it in evaluation mode.
-
-    Args:
-        loss: computes the mean loss of a step, counted from 1.
-        rate: the learning rate of a step, counted from 1.
-
-    Paper: section 5.3
-    """
+    """Train a model in place and leave it in evaluation mode."""
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=eps, fused=True)
     model.train()
     losses = []

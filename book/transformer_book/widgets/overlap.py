@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from transformer.inference.significance import ORDER, ngram_counts
+from transformer.inference.significance import ORDER, sentence_counts
 from transformer_book.palette import INK, ROLES
 from transformer_book.widgets.base import Explorer
 
@@ -35,7 +35,8 @@ class OverlapExplorer(Explorer):
     def score(self, name: str, kept: int | None = None) -> float:
         """Return the BLEU of one sentence, without smoothing."""
         tokens = self.translations[name][:kept]
-        c, r, *rest = ngram_counts(tokens, self.reference)
+        texts = [" ".join(tokens)], [" ".join(self.reference)]
+        c, r, *rest = sentence_counts(*texts, tokenize="none")[0]
         shares = np.divide(rest[:ORDER], rest[ORDER:])
         brevity = min(1.0, float(np.exp(1 - r / c)))
         return float(100 * brevity * np.prod(shares) ** (1 / ORDER))

@@ -48,12 +48,6 @@ def test_own_files_hold_some_out(own_files):
     assert corpus.checksum == corpus_from_files(own_files).checksum
 
 
-def test_own_files_come_in_pairs(monkeypatch):
-    monkeypatch.setattr("jaxtyping.config.jaxtyping_disable", True)
-    with pytest.raises(TypeError, match="train must be a source .* and a target file, got 'a.en'"):
-        corpus_from_files("a.en", "a.de")
-
-
 def test_own_validation_and_test_files(own_files, write_lines):
     def files(name):
         return write_lines(f"{name}.en", [name]), write_lines(f"{name}.xx", [f"x{name}"])

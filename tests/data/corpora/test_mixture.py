@@ -6,7 +6,6 @@ from hashlib import sha256
 import pytest
 
 from transformer.data.corpora import load_corpus, mixture, multi30k
-from transformer.data.corpora.catalogue import corpus_catalogue
 
 HELD_OUT = ["validation", "test", "tatoeba", "multi30k"]
 
@@ -83,22 +82,3 @@ def test_no_sentence_of_any_test_set_on_either_side_of_training(corpus, files):
         assert not set(split.target) & set(corpus.train.target)
     for planted in ("newstest2014 en 1", "free", "test_2017_mscoco en 1", "challenge 1"):
         assert planted not in corpus.train.source
-
-
-def test_the_first_lines_are_a_sample_of_all(corpus):
-    """``train_pairs`` of a preset takes the first ones."""
-    positions = [i for i, text in enumerate(corpus.train.source) if not text.startswith("everyday")]
-    assert positions[-1] - positions[0] > len(corpus.train) / 2
-
-
-def test_the_catalogue_checks_every_file(files):
-    def at_hand():
-        return {entry.name: entry.at_hand for entry in corpus_catalogue(files)}["mixture-en-de"]
-
-    assert at_hand()
-    for stem in ("news-test2008", "newstest2014"):
-        path = files / f"wmt-newstest-en-de/{stem}.en-de.de.gz"
-        path.rename(files / "elsewhere")
-        assert not at_hand()
-        (files / "elsewhere").rename(path)
-    assert at_hand()

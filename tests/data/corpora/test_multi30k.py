@@ -81,24 +81,3 @@ def test_without_a_network_one_line_says_what_to_do(monkeypatch):
         r"cannot download train\.en\.gz: .*refused.*; .*data_dir.*", str(info.value)
     )
     assert "TRANSFORMER_DATA_DIR" in str(info.value)
-
-
-def test_an_unrelated_file_in_the_data_directory_is_ignored(tiny_files, write_lines, monkeypatch):
-    tiny_files.rename(tiny_files.with_name("transformer-book"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tiny_files.parent))
-    own = write_lines("own/train.en", ["of another corpus"]).parent
-    assert len(load_corpus("multi30k-en-de", own).train) == SIZES["train"]
-
-
-def test_an_unpacked_file_is_refused_with_the_name_of_the_packed_one(tiny_files, write_lines):
-    (tiny_files / "multi30k-task1/val.de.gz").unlink()
-    write_lines("data/multi30k-task1/val.de", ["validation de 0", "validation de 1"])
-    with pytest.raises(ValueError, match=r"val\.de is not .*; provide it packed, as val\.de\.gz"):
-        load_corpus("multi30k-en-de", tiny_files)
-
-
-def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match=r"cannot write .*train\.en\.gz.*XDG_CACHE_HOME"):
-        load_corpus("multi30k-en-de")

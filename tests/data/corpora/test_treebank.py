@@ -5,7 +5,6 @@ import pytest
 
 from transformer.data import lines
 from transformer.data.corpora.treebank import (
-    MOST_DEPTH,
     load_treebank,
     plain,
     read_trees,
@@ -56,18 +55,6 @@ def test_words_and_phrases():
     assert tree.words() == ["the", "cat", "sat", "on", "it"]
     assert [leaf.label for leaf in tree.leaves()] == ["DT", "NN", "VB", "IN", "PRP"]
     assert tree.phrases() == [("NP", 0, 2), ("NP", 4, 5), ("PP", 3, 5), ("VP", 2, 5), ("S", 0, 5)]
-
-
-@pytest.mark.parametrize("depth", [MOST_DEPTH, MOST_DEPTH + 1, 100_000])
-def test_only_plausible_depths_are_read(depth):
-    text = "(S " * depth + "(N it)" + ")" * depth
-    if depth > MOST_DEPTH:
-        with pytest.raises(ValueError, match="brackets are more than"):
-            one(text)
-    else:
-        tree = plain(one(text))
-        assert len(tree.phrases()) == depth and str(tree) == text
-        assert tree.words() == ["it"]
 
 
 @pytest.mark.parametrize(
@@ -126,21 +113,6 @@ def test_a_folder_of_ones_own(tmp_path):
     assert load_treebank(tmp_path).checksum != before
 
 
-def test_linked_folders_are_followed_and_byte_order_marks_left_out(tmp_path):
-    bank, elsewhere = tmp_path / "bank", tmp_path / "elsewhere"
-    bank.mkdir()
-    elsewhere.mkdir()
-    (elsewhere / "b.mrg").write_text(FRAGMENT, encoding="utf-8-sig")
-    try:
-        (bank / "02").symlink_to(elsewhere)
-        (elsewhere / "back").symlink_to(bank)  # a circle
-        (bank / "latest").symlink_to(bank / "02")  # a second name
-    except OSError:
-        pytest.skip("links need a privilege on Windows")
-    (tree,) = load_treebank(bank).articles["b"]
-    assert str(tree) == PLAIN
-
-
 def archive(path, members):
     with tarfile.open(path, "w:gz") as file:
         for name, data in members:
@@ -180,9 +152,3 @@ def test_what_cannot_be_loaded(tmp_path):
         load_treebank(archive(tmp_path / "twice.tar.gz", [("a/x.mrg", data), ("b/x.mrg", data)]))
     with pytest.raises(ValueError, match="UTF-8"):
         load_treebank(archive(tmp_path / "latin.tar.gz", [("x.mrg", b"(NN \xe9)")]))
-
-
-def test_depth_counts_the_phrases_above_the_deepest_word():
-    (tree,) = read_trees("(S (NP (DT the) (NN animal)) (VP (VB slept) (ADVP (RB well))))")
-    assert tree.depth() == 3 and tree.children[0].depth() == 1
-    assert tree.leaves()[0].depth() == 0

@@ -19,7 +19,7 @@ def check_recount(found, texts, split):
 
 
 def test_all_searches_of_all_engines_are_kept():
-    pytest.importorskip("ctranslate2", reason="needs ctranslate2: requirements.txt")
+    pytest.importorskip("ctranslate2", reason="needs ctranslate2: requirements-test.txt")
     split, texts = load_corpus(SHIPPED).test.first(3), {}
     found = compare(Translator.from_pretrained(SHIPPED), split, texts)
     check_recount(found, texts, split)

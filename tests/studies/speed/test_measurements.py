@@ -176,12 +176,11 @@ def test_a_text_is_taken_in_proportion():
 @pytest.mark.parametrize(
     "path", sorted(throughput.MEASUREMENTS.glob("*.json")), ids=lambda p: p.stem
 )
-def test_the_estimate_of_a_card_agrees_with_the_recorded_speed(path):
+def test_the_memory_of_a_card_is_estimated_as_it_was_recorded(path):
     record = read_record(path)
     (card,) = (card for name, card in CARDS.items() if name in record["device"].lower())
     preset = on_card(get_preset(record["preset"]["name"]), card)
     assert same_recipe(record, preset)
-    assert cards.step_seconds(preset, card) == pytest.approx(record["seconds_per_step"], rel=0.1)
     assert record["peak_memory_bytes"] == pytest.approx(
         training_bytes(preset.model, preset.training, count_parameters(preset.model)), rel=0.25
     )

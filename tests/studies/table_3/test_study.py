@@ -17,7 +17,7 @@ from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.recipes.record import describe_environment, read_record
 from transformer.training.loss import perplexity
-from transformer_book.rank_correlation import spearman, spearman_interval
+from transformer_book.statistics import spearman, spearman_interval
 from transformer_book.studies.choices import record, study
 from transformer_book.studies.choices.study import ROWS, SCALES, Scale, row_preset, run_row
 from transformer_book.studies.left_out import choices

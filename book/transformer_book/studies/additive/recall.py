@@ -7,12 +7,11 @@ decide where the layer looks.
 
 Models that differ only in their seed are trained side by side, along a leading axis M. They share
 nothing: each has its own words, weights and tables.
-
-Paper: section 3.2.1 (additive and dot-product attention, footnote 4)
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -37,20 +36,14 @@ CONTROL_SIZE = 64  # at which the start is varied
 
 @dataclass(frozen=True)
 class Kind:
-    """A score and its initialisation.
+    """A score and its initialisation."""
 
-    Args:
-        name: as shown in tables.
-        additive: v^T tanh(q + k); otherwise a dot product.
-        divided: whether the dot product is divided by sqrt(d_k).
-        start: initial scale of a dot product. "own" gives the components of queries and keys
-            variance 1, so that scores have standard deviation 1 if divided and sqrt(d_k) if not;
-            "small" divides the initial w_q by sqrt(d_k), "large" multiplies it.
-    """
-
-    name: str
-    additive: bool = False
-    divided: bool = False
+    name: str  #: as shown in tables.
+    additive: bool = False  #: v^T tanh(q + k); otherwise a dot product.
+    divided: bool = False  #: whether the dot product is divided by sqrt(d_k).
+    #: initial scale of a dot product. "own" gives the components of queries and keys variance 1, so
+    #: that scores have standard deviation 1 if divided and sqrt(d_k) if not; "small" divides the
+    #: initial w_q by sqrt(d_k), "large" multiplies it.
     start: str = "own"
 
 
@@ -65,17 +58,12 @@ CONTROLS = SMALL_PLAIN, LARGE_SCALED
 
 @dataclass(frozen=True)
 class Tables:
-    """Tables to look words up in.
+    """Tables to look words up in."""
 
-    Args:
-        words: (M, B, S) the words of the entries, without repetition in a table.
-        answers: (M, B, S) their answers.
-        wanted: (M, B) the entry whose word is the query.
-    """
-
+    #: (M, B, S) the words of the entries, without repetition in a table.
     words: Int[Tensor, "M B S"]
-    answers: Int[Tensor, "M B S"]
-    wanted: Int[Tensor, "M B"]
+    answers: Int[Tensor, "M B S"]  #: (M, B, S) their answers.
+    wanted: Int[Tensor, "M B"]  #: (M, B) the entry whose word is the query.
 
     @classmethod
     def draw(cls, models: int, size: int, seed: int) -> "Tables":
@@ -92,16 +80,7 @@ class Tables:
 
 
 class Recall(nn.Module):
-    """Attention over the entries of a table, and one linear layer: M models side by side.
-
-    Args:
-        kind: score and initialisation.
-        d_k: size of queries and keys.
-        models: number of models, M.
-        seed: of the words and of all weights.
-
-    Paper: section 3.2.1
-    """
+    """Attention over the entries of a table, and one linear layer: M models side by side."""
 
     words: Tensor
 
@@ -168,18 +147,7 @@ class Recall(nn.Module):
 def learn(
     kind: Kind, d_k: int, rate: float, models: int = MODELS, steps: Sequence[int] = STEPS
 ) -> tuple[Recall, list[dict[str, list[float]]]]:
-    """Train models and measure them along the way.
-
-    Args:
-        kind: score and initialisation.
-        d_k: size of queries and keys.
-        rate: the learning rate, constant.
-        models: number of models, one per seed.
-        steps: training steps after which to measure, in increasing order.
-
-    Returns:
-        The models, and what :meth:`Recall.measure` returns after each of ``steps``.
-    """
+    """Train models and measure them along the way."""
     model, found = Recall(kind, d_k, models), []
 
     def loss(step: int) -> Tensor:
@@ -200,3 +168,19 @@ def measured(
     key = kind.name, d_k, rate
     [run] = [run for run in runs if (run["kind"], run["d_k"], run["rate"]) == key]
     return np.array(run[name]).T
+
+
+#: Of the record.
+HEADING = dict(steps=STEPS)
+
+
+def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Train what a record lacks, and yield each run with a line about it."""
+    done = {(run["kind"], run["d_k"], run["rate"]) for run in runs}
+    settings = [*product(SCORES, SIZES), *product(CONTROLS, (CONTROL_SIZE,))]
+    for (kind, d_k), rate in product(settings, RATES):
+        if (kind.name, d_k, rate) not in done:
+            _, found = learn(kind, d_k, rate)
+            run = {name: [each[name] for each in found] for name in found[0]}
+            line = f"{kind.name}, {d_k}, {rate}: {sum(found[-1]['answers']) / 10:.2f}"
+            yield dict(kind=kind.name, d_k=d_k, rate=rate) | run, line

@@ -24,18 +24,14 @@ from transformer_book.studies.training_loop import optimise
 
 @dataclass(frozen=True)
 class Bug:
-    """A change that makes a correct model wrong.
-
-    Args:
-        plant: a function that changes the finished model.
-        future: number of later positions that the decoder can see.
-        shifted: whether the decoder's input is shifted by one position, as it should be.
-    """
+    """A change that makes a correct model wrong."""
 
     name: str
     changes: dict[str, Any] = field(default_factory=dict)
+    #: a function that changes the finished model.
     plant: Callable[[Transformer], None] = lambda model: None
-    future: int = 0
+    future: int = 0  #: number of later positions that the decoder can see.
+    #: whether the decoder's input is shifted by one position, as it should be.
     shifted: bool = True
 
     def make(self, config: TransformerConfig) -> Transformer:
@@ -96,11 +92,7 @@ def memorise(
     rate: float = 5e-3,
     shift: Shift = shift_right,
 ) -> np.ndarray:
-    """Train on a single batch over and over, and return the losses.
-
-    Returns:
-        The loss of each step in nats per token, of shape (steps,).
-    """
+    """Train on a single batch over and over, and return the losses."""
     objective = TranslationLoss(model, epsilon=0.0)
     target_input = shift(batch.labels)
     tokens = (batch.labels != model.config.pad_id).sum()

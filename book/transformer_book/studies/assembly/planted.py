@@ -47,11 +47,7 @@ def logits_by_torch(
 
 @torch.no_grad()
 def parity_gap(model: Transformer, batch: Batch) -> float:
-    """Copy the parameters into a correct model, run it by PyTorch, and compare the logits.
-
-    Returns:
-        The largest difference at real target positions.
-    """
+    """Copy the parameters into a correct model, run it by PyTorch, and compare the logits."""
     correct = Transformer(CONFIG).eval()
     correct.load_state_dict(model.state_dict(), strict=False)
     expected = logits_by_torch(correct, batch.source, batch.target_input)
@@ -60,17 +56,7 @@ def parity_gap(model: Transformer, batch: Batch) -> float:
 
 
 def examine(bug: Bug, seed: int, steps: int) -> list[float]:
-    """Train a model with a bug on one batch, and run all tests.
-
-    Args:
-        bug: the bug, or :data:`~transformer_book.studies.assembly.memorising.NO_BUG`.
-        seed: of the initial parameters and of the batch.
-        steps: number of training steps.
-
-    Returns:
-        What each of :data:`TESTS` measures: nats per token, a share, and five differences of
-        logits.
-    """
+    """Train a model with a bug on one batch, and run all tests."""
     torch.manual_seed(seed)
     model, batch = bug.make(CONFIG), REVERSE.batch(PAIRS, seed=seed)
     losses = memorise(model, batch, steps, rate=RATE, shift=bug.shift)
@@ -93,11 +79,7 @@ def noticed(measured: np.ndarray) -> np.ndarray:
 
 
 def recorded(steps: int) -> np.ndarray:
-    """Read the measurements taken after a number of training steps.
-
-    Returns:
-        Shape (1 + bugs, seeds, tests); the first entry is the model without a bug.
-    """
+    """Read the measurements taken after a number of training steps."""
     runs = {(r["bug"], r["seed"]): r["measured"]
             for r in read_record(RECORD)["runs"] if r["steps"] == steps}  # fmt: skip
     return np.array([[runs[bug.name, seed] for seed in SEEDS] for bug in (NO_BUG, *BUGS)])

@@ -2,16 +2,16 @@
 
 A conclusion is a list of pairs of rows, the better one first. Rows trained with the same seed are
 compared, and the interval over seeds decides, so that the answer can be "undecided". The rule was
-written down before the runs of "table-3-settled"."""
+written down before the runs of "table-3-settled".
+"""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import stdtrit  # scipy.stats takes a hundred times as long
 
+from transformer_book.statistics import paired_interval
 from transformer_book.studies.choices.study import ROWS
 
 Metric = Literal["perplexity", "BLEU"]
@@ -75,24 +75,6 @@ def gains(values: Values, metric: Metric, better: str, worse: str) -> list[float
     return [one - other for one, other in pairs]
 
 
-def paired_interval(found: Sequence[float], level: float = 0.95) -> tuple[float, float]:
-    """Return Student's interval of the mean gain, over seeds.
-
-    Both rows of a gain share their seed, so the interval is that of the paired t-test. A single
-    gain shows no spread, so its interval has no ends: from minus to plus infinity.
-
-    Args:
-        found: the gain with each seed, from :func:`gains`.
-        level: share of such intervals that contain the true mean, above 0 and below 1.
-    """
-    if len(found) < 2:
-        return -math.inf, math.inf
-    mean = float(np.mean(found))
-    error = float(np.std(found, ddof=1)) / math.sqrt(len(found))
-    half = float(stdtrit(len(found) - 1, (1 + level) / 2)) * error
-    return mean - half, mean + half
-
-
 def support(values: Values, metric: Metric, conclusion: Conclusion) -> tuple[int, int]:
     """Count the pairs of rows that support a conclusion, and those that contradict it.
 
@@ -100,13 +82,6 @@ def support(values: Values, metric: Metric, conclusion: Conclusion) -> tuple[int
     interval is below zero. The level is 1 - 0.05 / (number of pairs): where no row differs from
     another and gains are normally distributed, at most 5% of all studies count any pair, with any
     number of seeds. A pair with a single seed never counts.
-
-    Args:
-        values: of the metric, by row and seed.
-        metric: the metric.
-        conclusion: the conclusion.
-
-    Paper: section 6.2
     """
     level = 1 - 0.05 / len(conclusion.pairs)
     intervals = [paired_interval(gains(values, metric, *pair), level) for pair in conclusion.pairs]
@@ -118,13 +93,6 @@ def verdict(values: Values, metric: Metric, conclusion: Conclusion) -> Verdict:
 
     It is "undecided" if no pair of rows counts (:func:`support`), "holds" if all pairs support it,
     "holds in part" if some do, and "does not hold" if pairs contradict it and none supports it.
-
-    Args:
-        values: as for :func:`support`.
-        metric: the metric.
-        conclusion: the conclusion.
-
-    Paper: section 6.2
     """
     supporting, contradicting = support(values, metric, conclusion)
     if supporting == len(conclusion.pairs):

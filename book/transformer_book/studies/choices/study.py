@@ -3,8 +3,6 @@
 A row of the paper differs from its base model in one setting. The same row here differs from *our*
 base model in the same setting and by the same ratio: half the heads, a quarter of the key width,
 twice the hidden units.
-
-Paper: section 6.2, Table 3
 """
 
 import sys
@@ -149,8 +147,6 @@ def row_preset(scale: Scale, row: str) -> Preset:
     """Change a scale's base model and training as a row of the paper changes the paper's.
 
     ``big`` is trained three times as long, as in the paper, unless the scale has equal steps.
-
-    Paper: section 6.2, Table 3
     """
     if row not in ROWS:
         raise ValueError(f"Table 3 has no row {row!r}; rows are {', '.join(ROWS)}")
@@ -202,8 +198,6 @@ def run_row(
     The perplexity is per token of the vocabulary, without label smoothing; the "curve" has pairs
     of step and perplexity; the "translations" are those that BLEU and chrF were computed from. An
     interrupted run returns None, and the same call resumes it.
-
-    Paper: section 6.2, Table 3
     """
     model = make_model(preset)
     held_out = TokenBatches(text.held_out, 4096)

@@ -1,7 +1,4 @@
-"""A beam search to step through, with the continuations that live on, ended or were dropped.
-
-Paper: section 6.1
-"""
+"""A beam search to step through, with the continuations that live on, ended or were dropped."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,10 +18,7 @@ _STILL = 8  # steps in the picture, which more would make illegible
 
 
 class BeamExplorer(Explorer):
-    """Recorded searches, step by step, with the scores under several length penalties.
-
-    Paper: section 6.1
-    """
+    """Recorded searches, step by step, with the scores under several length penalties."""
 
     kind = "beam-explorer"
     parts = ("stepper.js", "stepper.css")

@@ -2,8 +2,6 @@
 
 :mod:`transformer_book.studies.decoding.trace` keeps what is needed to evaluate a search; this
 module keeps what is needed to show one.
-
-Paper: section 6.1
 """
 
 import math
@@ -24,17 +22,13 @@ Fate = Literal["alive", "ended", "dropped"]
 
 @dataclass(frozen=True)
 class Continuation:
-    """A text that the search considered: a beginning of the step before, and one more token.
+    """A text that the search considered: a beginning of the step before, and one more token."""
 
-    Args:
-        parent: its index among the continuations of the step before; -1 at the first step.
-        fate: "alive" if the next step continues it, "ended" if its last token is EOS, "dropped"
-            if the beam had no room for it.
-    """
-
-    parent: int
+    parent: int  #: its index among the continuations of the step before; -1 at the first step.
     tokens: tuple[int, ...]
     log_probability: float
+    #: "alive" if the next step continues it, "ended" if its last token is EOS, "dropped" if the
+    #: beam had no room for it.
     fate: Fate
 
 

@@ -1,7 +1,4 @@
-"""The results of wider beams on a whole test set, as a record for the pages.
-
-Paper: section 6.1
-"""
+"""The results of wider beams on a whole test set, as a record for the pages."""
 
 import json
 from dataclasses import dataclass

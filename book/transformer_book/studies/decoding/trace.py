@@ -4,8 +4,6 @@ All beginnings have the same length, so their survival depends on their probabil
 run with all its endings therefore determines the result under any length penalty and any stopping
 rule. The best beginning that was dropped shows whether a wider beam or an exhaustive search could
 have found a better translation.
-
-Paper: section 6.1
 """
 
 import math
@@ -31,21 +29,17 @@ Penalty = tuple[float | int, LengthPenalty]
 
 @dataclass
 class SearchTrace:
-    """The course of a beam search for one sentence.
-
-    Args:
-        limit: largest number of tokens of a translation, including EOS.
-        endings: (tokens without EOS, log-probability with EOS) of all translations that ended, in
-            the order in which they were found; those of equal length by probability.
-        alive: log-probability of the best living beginning after each step, -inf without any.
-        dropped: highest log-probability among all beginnings and endings that were dropped.
-    """
+    """The course of a beam search for one sentence."""
 
     beam_size: int
-    limit: int
+    limit: int  #: largest number of tokens of a translation, including EOS.
+    #: (tokens without EOS, log-probability with EOS) of all translations that ended, in the order
+    #: in which they were found; those of equal length by probability.
     endings: list[tuple[list[int], float]] = field(default_factory=list)
+    #: log-probability of the best living beginning after each step, -inf without any.
     alive: list[float] = field(default_factory=list)
     leading: list[bool] = field(default_factory=list)
+    #: highest log-probability among all beginnings and endings that were dropped.
     dropped: float = -math.inf
     unfinished: tuple[list[int], float] | None = None
 
@@ -73,11 +67,7 @@ class SearchTrace:
         return found
 
     def settled(self, alpha: float | int = 0.6, penalty: LengthPenalty = "gnmt") -> int | None:
-        """Return the step after which :meth:`best` cannot change any more.
-
-        Returns:
-            A step, counted from 1; None if the trace ends before it.
-        """
+        """Return the step after which :meth:`best` cannot change any more."""
         at_limit = length_penalty(self.limit, alpha, penalty)
         best, waiting = -math.inf, 0
         for step, alive in enumerate(self.alive, 1):
@@ -121,16 +111,7 @@ def trace_search(
     penalties: Sequence[Penalty] = ((0.0, "gnmt"), (0.6, "gnmt")),
     max_length: int | None = None,
 ) -> list[SearchTrace]:
-    """Search as :func:`~transformer.inference.decoding.beam_search` does, and keep a trace.
-
-    Args:
-        penalties: (alpha, formula) of every length penalty of interest. The search of a sentence
-            runs until its result is settled under all of them; without penalties, to the limit.
-
-    Returns:
-        One trace per sentence. Under the given penalties :meth:`SearchTrace.best` equals the
-        result of ``beam_search``.
-    """
+    """Search as :func:`~transformer.inference.decoding.beam_search` does, and keep a trace."""
     limits, eos_id = length_limits(model, source, max_length), model.config.eos_id
     longest, device = max(limits), source.device
     limit = torch.tensor(limits, device=device)
@@ -191,12 +172,6 @@ def exact_search(
 
     Without a length penalty the search is short if the model is confident: at each length, at most
     1 / p beginnings have a probability of at least p.
-
-    Args:
-        beam_size: of the first attempt; each following attempt is four times as wide.
-
-    Returns:
-        The last trace of each sentence; :meth:`SearchTrace.proven` is True if it is exact.
     """
     results: dict[int, SearchTrace] = {}
     open_rows = list(range(len(source)))
@@ -219,11 +194,7 @@ def exact_search(
 def log_probabilities(
     model: Transformer, source: Int[Tensor, "B S"], targets: Sequence[Sequence[int]]
 ) -> Float[Tensor, " B"]:
-    """Return the model's log-probability of given translations.
-
-    Args:
-        targets: a translation of each sentence, token ids without BOS and EOS.
-    """
+    """Return the model's log-probability of given translations."""
     c, longest = model.config, max(map(len, targets), default=0) + 1
     labels = source.new_full((len(source), longest), c.pad_id)
     for row, target in enumerate(targets):

@@ -2,8 +2,6 @@
 
 There are two tasks: reversing a sequence depends on the positions of its symbols, and sorting it
 does not. Symbols, lengths and vocabulary are the same in both.
-
-Paper: section 3.4
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,17 +39,11 @@ SEEDS = tuple(range(1, 11))
 
 @dataclass(frozen=True)
 class Start:
-    """How tokens enter a model.
+    """How tokens enter a model."""
 
-    Args:
-        name: key in the record.
-        factor: by which a looked-up row is multiplied.
-        size: initial length of the rows, relative to about 1.
-    """
-
-    name: str
-    factor: float
-    size: float
+    name: str  #: key in the record.
+    factor: float  #: by which a looked-up row is multiplied.
+    size: float  #: initial length of the rows, relative to about 1.
 
     def model(self, task: ToyTask) -> Transformer:
         """Make a model of one layer that shares one matrix for source, target and output."""
@@ -77,18 +69,7 @@ def learn(
     seeds: Sequence[int] = SEEDS,
     steps: int = STEPS,
 ) -> Float[np.ndarray, "seeds blocks"]:
-    """Train models of one start.
-
-    Args:
-        start: how tokens enter.
-        task: a key of ``TASKS``.
-        rate: factor of the learning rate of Eq. (3), which warms up over 100 steps.
-        seeds: of the weights and of the sequences; both are the same for every start.
-        steps: training steps, a multiple of ``BLOCK``.
-
-    Returns:
-        The training loss per seed and block of ``BLOCK`` steps, in nats per token.
-    """
+    """Train models of one start."""
     models = Together(lambda: start.model(TASKS[task]), seeds)
     found = np.zeros((len(seeds), steps))
 

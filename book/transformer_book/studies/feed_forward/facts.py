@@ -3,8 +3,6 @@
 Each pair of symbols has a random symbol as its answer, so a network can answer only from memory.
 The networks spend their parameters on a feed-forward layer, on wider attention, or on more layers
 of attention.
-
-Paper: section 3.3
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,17 +36,11 @@ Task = Literal["know", "move"]
 
 @dataclass(frozen=True)
 class Shape:
-    """The size of a network, layer by layer.
+    """The size of a network, layer by layer."""
 
-    Args:
-        d_model: size of the vectors.
-        layers: number of encoder layers.
-        d_ff: hidden units per feed-forward layer; 0 to leave the layer out.
-    """
-
-    d_model: int = 16
-    layers: int = 1
-    d_ff: int = 0
+    d_model: int = 16  #: size of the vectors.
+    layers: int = 1  #: number of encoder layers.
+    d_ff: int = 0  #: hidden units per feed-forward layer; 0 to leave the layer out.
 
     @property
     def name(self) -> str:
@@ -80,11 +72,6 @@ class FactNetwork(nn.Module):
 
     Each attention has two heads; embedding and output share a matrix; positions are learned.
     A network without feed-forward layers keeps their residual connections and layer norms.
-
-    Args:
-        shape: sizes of the network.
-
-    Paper: section 3.1
     """
 
     def __init__(self, shape: Shape):
@@ -129,16 +116,6 @@ def learn(
 
     The learning rate rises linearly to ``rate`` over 100 steps and then stays constant. Adam's
     moments are reset after each measurement; the warm-up is not repeated.
-
-    Args:
-        shape: of the networks.
-        task: what they learn.
-        rate: learning rate.
-        seeds: of the weights, and of the order of the pairs.
-        steps: training steps after which to measure, in increasing order.
-
-    Returns:
-        The share of all pairs that are answered correctly, per seed and entry of ``steps``.
     """
     pairs, answers = all_pairs(task)
     networks = Together(lambda: FactNetwork(shape), seeds)

@@ -5,8 +5,6 @@ Every number of heads is trained with every learning rate, because the best one 
 All models with the same readout have the same number of parameters, whatever the number of heads.
 A readout with a hidden layer can tell several values apart by their unequal shares in one mean; a
 linear one finds only the value with the largest share.
-
-Paper: section 3.2.2 (with a single attention head, averaging inhibits this)
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,19 +40,12 @@ HIDDEN = 128
 
 @dataclass(frozen=True)
 class Setting:
-    """The settings that a set of runs shares; the runs differ in their seed.
+    """The settings that a set of runs shares; the runs differ in their seed."""
 
-    Args:
-        heads: number of attention heads.
-        steps: number of training steps, over which the learning rate falls linearly to zero.
-        rate: learning rate of the first step.
-        hidden: units of the readout's hidden layer; 0 for a linear readout.
-    """
-
-    heads: int
-    steps: int
-    rate: float
-    hidden: int = HIDDEN
+    heads: int  #: number of attention heads.
+    steps: int  #: number of training steps, over which the learning rate falls linearly to zero.
+    rate: float  #: learning rate of the first step.
+    hidden: int = HIDDEN  #: units of the readout's hidden layer; 0 for a linear readout.
 
     def model(self, seed: int) -> LookupModel:
         """Initialise a model from a seed."""

@@ -3,8 +3,6 @@
 The model gets a table of (key, value) entries and a single query that names one key per slot. It
 has to return the value of each key. The number of slots that it can serve shows how many places
 one position can read at the same time.
-
-Paper: section 3.2.2 (with a single attention head, averaging inhibits this)
 """
 
 from dataclasses import dataclass
@@ -44,8 +42,6 @@ class LookupModel(nn.Module):
     Args:
         hidden: units of a ReLU layer in the readout; 0 for a linear readout. Only with a hidden
             layer can one mean of several values be told apart by its unequal weights.
-
-    Paper: section 3.2.2
     """
 
     def __init__(

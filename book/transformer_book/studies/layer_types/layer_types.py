@@ -1,7 +1,4 @@
-"""Runnable layers of Table 1, and path lengths between two positions measured by gradient.
-
-Paper: section 4, Table 1
-"""
+"""Runnable layers of Table 1, and path lengths between two positions measured by gradient."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,10 +21,7 @@ NEIGHBOURHOOD = 17
 
 
 class SelfAttention(nn.Module):
-    """Self-attention with one head.
-
-    Paper: section 4, Table 1 (self-attention)
-    """
+    """Self-attention with one head."""
 
     def __init__(self, d_model: int, fused: bool = False, num_heads: int = 1):
         super().__init__()
@@ -49,8 +43,6 @@ class RestrictedAttention(nn.Module):
 
     Args:
         neighbourhood: width r of the window, an odd number: (r - 1) / 2 positions to either side.
-
-    Paper: section 4, Table 1 (self-attention, restricted)
     """
 
     def __init__(self, d_model: int, neighbourhood: int = NEIGHBOURHOOD):
@@ -84,8 +76,6 @@ class Rounds(nn.Module):
 
     In each round a position receives the previous state of its left neighbour, so a round is one
     hop, like a layer of the other types. After n rounds the states are those of the recurrence.
-
-    Paper: section 4, Table 1 (recurrent)
     """
 
     def __init__(self, d_model: int, rounds: int):
@@ -103,19 +93,14 @@ class Rounds(nn.Module):
 
 @dataclass(frozen=True)
 class Row:
-    """A row of Table 1, or a layer type from the text below it.
-
-    Args:
-        complexity: complexity in the paper; n length, d size, k kernel, r neighbourhood.
-        in_text: whether the row comes from the text and not from the table.
-    """
+    """A row of Table 1, or a layer type from the text below it."""
 
     make: Callable[[int], nn.Module]
     hops: Callable[[int, int], nn.Module]
-    complexity: str
+    complexity: str  #: complexity in the paper; n length, d size, k kernel, r neighbourhood.
     sequential: str
     path: str
-    in_text: bool = False
+    in_text: bool = False  #: whether the row comes from the text and not from the table.
 
 
 def _stack(make: Callable[[int], nn.Module]) -> Callable[[int, int], nn.Module]:
@@ -135,11 +120,6 @@ def dilated(
     positions back without a hole. A centred window reaches (k - 1) / 2 gaps, and the largest
     factor without a hole is (k + 1) / 2: with k, some paths would lead over positions beyond the
     ends of the sequence.
-
-    Args:
-        growth: the factor; None for the largest one that connects all positions.
-
-    Paper: section 4, Table 1 (convolutional, dilated)
     """
     if growth is None:
         growth = kernel if causal else (kernel + 1) // 2
@@ -181,9 +161,6 @@ def reaches(layer: nn.Module, distance: int, d_model: int, back: bool = False) -
     """Return whether the gradient of the last output with respect to the first input is nonzero.
 
     Computed in 64 bits: in 32, the gradient through a long recurrence would underflow.
-
-    Args:
-        back: use the first output and the last input instead.
     """
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(1, distance + 1, d_model, generator=generator, dtype=torch.double)
@@ -197,17 +174,7 @@ def reaches(layer: nn.Module, distance: int, d_model: int, back: bool = False) -
 def path_length(
     hops: Callable[[int, int], nn.Module], distance: int, d_model: int = 4, seed: int = 0
 ) -> int:
-    """Find the least number of hops by which a gradient crosses a distance.
-
-    Args:
-        hops: makes a stack of a given number of layers and size, as ``Row.hops`` does.
-        distance: positions between input and output, at least 1.
-
-    Raises:
-        ValueError: if distance + 1 hops do not suffice; a recurrence needs that many.
-
-    Paper: section 4, Table 1 (maximum path length)
-    """
+    """Find the least number of hops by which a gradient crosses a distance."""
 
     def crosses(depth: int) -> bool:
         torch.manual_seed(seed)

@@ -2,8 +2,6 @@
 
 PyTorch's dispatch modes intercept each operation with its inputs and outputs, so the counts are
 independent of the formulas that they are compared with.
-
-Paper: section 4, Table 1
 """
 
 import math
@@ -61,15 +59,8 @@ def sequential_steps(layer: Callable[[Tensor], Tensor], x: Tensor, sums: bool = 
     """Count the sequential steps of a forward pass.
 
     This is the run time with unlimited parallelism: the longest chain of operations in which each
-    needs the result of the one before.
-
-    Args:
-        layer: the layer to run. Attention must not be fused, so that its operations are visible.
-        sums: False counts a tensor operation as one step, as Table 1 does. True counts additions
-            of two numbers: a sum of m products then takes 1 + log2(m) steps (rounded up), and a
-            softmax over m numbers 2 log2(m) + 2.
-
-    Paper: section 4, Table 1 (sequential operations)
+    needs the result of the one before. A tensor operation is one step, as in Table 1. With
+    ``sums``, an addition of two numbers is: a sum of m products takes 1 + log2(m) steps.
     """
     with torch.no_grad(), _Steps(sums) as counter:
         output = layer(x)

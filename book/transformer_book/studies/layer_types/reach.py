@@ -1,7 +1,4 @@
-"""One layer of each kind in Table 1.
-
-Paper: section 4, Table 1
-"""
+"""One layer of each kind in Table 1."""
 
 from collections.abc import Callable
 
@@ -34,8 +31,6 @@ class Convolution(nn.Module):
         kernel: width k; an odd number, unless causal.
         gap: distance between its inputs; a dilated convolution has a gap above 1.
         separable: first mix each channel along the sequence, then the channels at each position.
-
-    Paper: section 4, Table 1 (convolutional)
     """
 
     def __init__(

@@ -1,7 +1,4 @@
-"""The growth of a cost with a size: local exponents, whole formulas, and crossovers.
-
-Paper: section 4, Table 1
-"""
+"""The growth of a cost with a size: local exponents, whole formulas, and crossovers."""
 
 from collections.abc import Sequence
 
@@ -28,9 +25,6 @@ def fit_terms(
 
     If the counts are such a sum, the coefficients are whole numbers: the formula of the layer,
     found without knowledge of the layer.
-
-    Returns:
-        The coefficient of each term (p, q), with a rounding error of about 1e-9.
     """
     n, d = np.asarray(lengths, float), np.asarray(sizes, float)
     terms = np.stack([n**p * d**q for p, q in TERMS], axis=1)

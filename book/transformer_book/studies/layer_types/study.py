@@ -1,7 +1,4 @@
-"""Time and memory of the layers of Table 1 over length and size, measured and recorded.
-
-Paper: section 4, Table 1
-"""
+"""Time and memory of the layers of Table 1 over length and size, measured and recorded."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -19,32 +16,13 @@ from transformer_book.studies.layer_types.layer_types import ROWS, SelfAttention
 from transformer_book.studies.layer_types.operations import peak_memory
 from transformer_book.studies.layer_types.reach import Recurrence
 from transformer_book.studies.layer_types.scaling_fit import crossover
+from transformer_book.studies.recording import Recording
 
 RECORD = Path(__file__).parent / "scaling.json"
 
 LENGTHS = tuple(2**power for power in range(5, 14))
 SIZES = tuple(2**power for power in range(4, 10))
 REPEATS = 5
-
-# Sentences as long as the paper's, up to its size.
-SHORT_RECORD = RECORD.with_name("short.json")
-SHORT_LENGTHS = (8, 12, 16, 20, 25, 32, 48, 64)
-SHORT_SIZES = (64, 256, 512)
-SHORT_REPEATS = 15
-# Besides a forward pass of one sentence: number of sentences, and whether with a backward pass.
-SHORT_PASSES = {
-    "32 sentences, forward": (32, False),
-    "32 sentences, forward and backward": (32, True),
-}
-SHORT_TIMED = ("self-attention", "self-attention, fused", "recurrent", "GRU", "LSTM")
-
-# One thread and two, at the paper's size.
-THREADS_RECORD = RECORD.with_name("threads.json")
-THREADS = (1, 2)
-THREADS_LENGTHS = (256, 1024)
-THREADS_SIZE = 512
-THREADS_REPEATS = 15
-THREADS_TIMED = ("self-attention", "recurrent", "GRU")
 
 Make = Callable[[int], nn.Module]
 
@@ -110,9 +88,6 @@ def time_layers(
 
     With ``backward``, the pass includes the gradients of the input and of the parameters. The
     layers alternate within each repeat, so a busy spell of the machine affects all of them.
-
-    Returns:
-        CPU seconds for each name, (repeats, sizes, lengths).
     """
     seconds = {name: np.empty((repeats, len(sizes), len(lengths))) for name in makes}
     for repeat in range(repeats):
@@ -130,15 +105,12 @@ def time_threads(
     makes: dict[str, Make],
     lengths: Sequence[int],
     d_model: int,
-    threads: Sequence[int] = THREADS,
-    repeats: int = THREADS_REPEATS,
+    threads: Sequence[int] = (1, 2),
+    repeats: int = 15,
 ) -> dict[str, np.ndarray]:
     """Time the forward pass of layers for one sequence by the clock, with several thread counts.
 
     The thread counts alternate within each repeat, so that a ratio compares neighbouring calls.
-
-    Returns:
-        Seconds for each name, (repeats, threads, lengths).
     """
     before = torch.get_num_threads()
     layers = {name: make(d_model) for name, make in makes.items()}
@@ -213,3 +185,37 @@ class Study:
             )
             found.append([crossover(self.lengths, one, other) for one, other in pairs])
         return found
+
+
+HEADING: dict[str, Any] = {}
+MEMORY_SIZE = SHORTEST = 64
+
+
+def fill(recording: Recording) -> None:
+    """Measure memory, and time on one thread over lengths and sizes."""
+    content = recording.content
+    if "seconds" in content:
+        return
+    torch.manual_seed(0)
+    memory = {}
+    for name, (make, longest) in MEASURED.items():
+        grown = [SHORTEST * 2**power for power in range(20) if SHORTEST * 2**power <= longest]
+        memory[name] = dict(lengths=grown) | measure_memory(make, grown, MEMORY_SIZE)
+    seconds = time_layers(TIMED, LENGTHS, SIZES)
+    content |= dict(
+        lengths=list(LENGTHS),
+        sizes=list(SIZES),
+        seconds=plain(seconds),
+        passes={},
+        memory_size=MEMORY_SIZE,
+        memory=memory,
+    )
+    recording.save("all layers")
+
+
+def plain(seconds: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return three-dimensional arrays as lists of numbers with four digits."""
+    return {
+        name: [[[float(f"{s:.4g}") for s in row] for row in grid] for grid in values]
+        for name, values in seconds.items()
+    }

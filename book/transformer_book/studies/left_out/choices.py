@@ -2,8 +2,6 @@
 
 Each choice changes the base model of a :class:`~transformer_book.studies.choices.study.Scale` or
 its training, and is trained and measured like a row of Table 3.
-
-Paper: sections 3 and 5, where they are silent
 """
 
 import math
@@ -15,7 +13,8 @@ from typing import Any, Literal
 from transformer.model.config import TransformerConfig
 from transformer.recipes.presets import Preset
 from transformer.recipes.record import read_record
-from transformer_book.studies.choices.claims import paired_interval
+from transformer_book.statistics import paired_interval
+from transformer_book.studies.choices.record import record_rows
 from transformer_book.studies.choices.study import SCALES, Scale
 
 Group = Literal["open", "later"]
@@ -23,17 +22,14 @@ Group = Literal["open", "later"]
 
 @dataclass(frozen=True)
 class Choice:
-    """One change of the base recipe.
-
-    Args:
-        group: "open" if the paper does not specify it or its published code differs; "later" if
-            it came after the paper.
-        changes: fields of the model or of the training and their values, or a function of the
-            base preset that returns them.
-    """
+    """One change of the base recipe."""
 
     text: str
+    #: "open" if the paper does not specify it or its published code differs; "later" if it came
+    #: after the paper.
     group: Group
+    #: fields of the model or of the training and their values, or a function of the base preset
+    #: that returns them.
     changes: dict[str, Any] | Callable[[Preset], dict[str, Any]]
 
     def preset(self, base: Preset) -> Preset:
@@ -143,16 +139,12 @@ def choice_preset(name: str, base: Preset = SCALE.base) -> Preset:
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of one choice, compared with base at the same seeds.
-
-    Args:
-        nats: gain in the logarithm of the perplexity, by seed; above 0 is better than base.
-        bleu: gain in BLEU, by seed.
-    """
+    """The effect of one choice, compared with base at the same seeds."""
 
     name: str
+    #: gain in the logarithm of the perplexity, by seed; above 0 is better than base.
     nats: tuple[float, ...]
-    bleu: tuple[float, ...]
+    bleu: tuple[float, ...]  #: gain in BLEU, by seed.
     parameters: int
 
     @property
@@ -198,3 +190,10 @@ def recorded_effects(seeds: Collection[int] = SEEDS) -> dict[str, Effect]:
 def final_effects() -> dict[str, Effect]:
     """Read each choice's effect in its second test if it had one, else in the first."""
     return recorded_effects() | recorded_effects(NEW_SEEDS)
+
+
+def record(path: Path, until: float, command: str) -> None:
+    """Train the choices that a record lacks, and those close to the border with new seeds, too."""
+    presets = {name: choice_preset(name) for name in CHOICES}
+    for choices, seeds in ((list(CHOICES), SEEDS), (["base", *RETESTED], NEW_SEEDS)):
+        record_rows(SCALE, path, presets, choices, seeds, command, None, until)

@@ -1,7 +1,4 @@
-"""Dependence of each output on each input, measured by gradients: the test for leaks.
-
-Paper: section 3.1 (predictions for position i can depend only on the known outputs before i)
-"""
+"""Dependence of each output on each input, measured by gradients: the test for leaks."""
 
 import torch
 from jaxtyping import Float, Int

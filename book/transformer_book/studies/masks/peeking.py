@@ -1,7 +1,4 @@
-"""A Transformer whose decoder sees too much or too little: the effect of a wrong causal mask.
-
-Paper: section 3.1 (masking keeps predictions from depending on what follows)
-"""
+"""A Transformer whose decoder sees too much or too little: the effect of a wrong causal mask."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -40,8 +37,6 @@ class PeekingTransformer(Transformer):
         future: number of later positions that the decoder can see. 0 is the paper's mask, 1 the
             common off-by-one error, and the length of the sequence no causal mask at all.
             Negative numbers also hide the newest positions.
-
-    Paper: section 3.2.3
     """
 
     def __init__(self, config: TransformerConfig, future: int):

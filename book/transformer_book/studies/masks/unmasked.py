@@ -2,8 +2,6 @@
 
 Without the mask, a decoder position sees its own label, one place to its right. The task is to
 write a sequence backwards: a model can copy its labels or read the source.
-
-Paper: sections 3.1 and 3.2.3 (masking in the decoder)
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,18 +37,7 @@ BATCH = 32
 def learn(
     mask: str, seed: int, steps: Sequence[int] = STEPS, size: int = 200
 ) -> tuple[PeekingTransformer, list[dict[str, float]]]:
-    """Train a model and measure it at given steps. Adam starts afresh after each measurement.
-
-    Args:
-        mask: a name in :data:`MASKS`.
-        seed: of the weights and of the training sequences.
-        steps: training steps after which to measure, in ascending order.
-        size: number of new sequences to measure with.
-
-    Returns:
-        The model, and per entry of ``steps`` the result of :func:`measure` with the mean ``loss``
-        of the last 20 training steps, in nats per token.
-    """
+    """Train a model and measure it at given steps. Adam starts afresh after each measurement."""
     torch.manual_seed(seed)
     model = PeekingTransformer(toy_config(TASK), MASKS[mask])
     found, done = [], 0
@@ -68,10 +55,6 @@ def learn(
 
 def measure(model: PeekingTransformer, size: int = 200) -> dict[str, float]:
     """Measure a model on new sequences; each number is a share, from 0 to 1.
-
-    Args:
-        model: a trained model.
-        size: number of sequences.
 
     Returns:
         ``forced``: sequences with every symbol right when the true symbols before it are given.
@@ -103,12 +86,7 @@ def forced(model: torch.nn.Module, batch: Batch) -> float:
 
 
 def dependence(model: PeekingTransformer, pairs: int = 5) -> dict[str, float]:
-    """Measure ``source`` and ``label`` of :func:`measure` on sequences of six symbols.
-
-    Args:
-        model: a trained model.
-        pairs: number of sequences.
-    """
+    """Measure ``source`` and ``label`` of :func:`measure` on sequences of six symbols."""
     batch = TASK.batch(pairs, seed=7, length=6)
     source, label = [], []
     for ids, target in zip(batch.source, batch.target_input, strict=True):
@@ -121,12 +99,7 @@ def dependence(model: PeekingTransformer, pairs: int = 5) -> dict[str, float]:
 
 @contextmanager
 def seeing(model: PeekingTransformer, future: int) -> Iterator[None]:
-    """Change how many later positions a model sees inside a ``with`` block.
-
-    Args:
-        model: the model whose mask is changed.
-        future: number of later positions; 0 is the causal mask.
-    """
+    """Change how many later positions a model sees inside a ``with`` block."""
     usual, model.future = model.future, future
     try:
         yield
@@ -137,13 +110,7 @@ def seeing(model: PeekingTransformer, future: int) -> Iterator[None]:
 def numbers_of(
     runs: Iterable[Mapping[str, Any]], mask: str, name: str
 ) -> Float[np.ndarray, "seeds steps"]:
-    """Return one recorded measurement for all seeds and steps, of shape (seeds, steps).
-
-    Args:
-        runs: the runs of the record.
-        mask: name of the mask in training.
-        name: name of the measurement, as in :func:`learn`.
-    """
+    """Return one recorded measurement for all seeds and steps, of shape (seeds, steps)."""
     found = [run["found"] for run in runs if run["mask"] == mask]
     return np.array([[step[name] for step in run] for run in found])
 

@@ -122,11 +122,6 @@ def train_in_half(
     batch: the batch is then one part of the step, its loss is divided by the positions of all
     parts, and the other parts are assumed to be like it. The size of the step therefore changes
     only the magnitude of the numbers in the backward pass.
-
-    Args:
-        step_tokens: number of positions in the mean; 0 for those of the batch.
-        scale: initial factor on the loss, adapted by PyTorch's ``GradScaler``; None for no scaling.
-        keep_master: whether to keep the weights in float32; if False they are rounded each step.
     """
     torch.manual_seed(seed)
     model, task = SegmentModel(8, num_layers=1), Echo(delay=5)

@@ -2,9 +2,9 @@
 
 The images are the 1,797 that scikit-learn ships, 8 by 8 pixels in 17 shades of grey. They are the
 test part of the data set of E. Alpaydin and C. Kaynak (1998, doi:10.24432/C50P49, CC BY 4.0), who
-extracted them from filled-in forms with programs of the NIST.
-
-Paper: section 7 (plans for images); the patches are of Dosovitskiy et al., 2020
+extracted them from filled-in forms with programs of the NIST. The patches are as those of
+Dosovitskiy et al., 2020. The file appears to be grouped by writer, so most of the test digits,
+taken from its end, are probably by people with no digit in the training set.
 """
 
 from dataclasses import dataclass
@@ -29,13 +29,7 @@ class Digits:
 
 
 def load_digits(test_size: int = 597) -> tuple[Digits, Digits]:
-    """Load the digits that scikit-learn ships, as a training and a test set.
-
-    Args:
-        test_size: size of the test set, taken from the end of the file. The file appears to be
-            grouped by writer (its description does not say), so most of the test digits are
-            probably by people with no digit in the training set.
-    """
+    """Load the digits that scikit-learn ships, as a training and a test set."""
     try:
         from sklearn import datasets
     except ModuleNotFoundError as error:

@@ -2,8 +2,6 @@
 
 It adds a matrix at each end: one from the input to vectors of size d_model, and one from the
 encoder's output, or its mean, to the answer.
-
-Paper: section 3.1, Encoder (the blocks); section 7 (other inputs and outputs than text)
 """
 
 import math
@@ -48,8 +46,6 @@ class EncoderModel(nn.Module):
         inputs: maps inputs to (B, S, d_model), such as a
             :class:`~transformer.model.embedding.TokenEmbedding` or a :class:`VectorEmbedding`.
         each: whether to answer at each position; otherwise once, from the mean over positions.
-
-    Paper: section 3.1, Encoder
     """
 
     def __init__(
@@ -65,12 +61,7 @@ class EncoderModel(nn.Module):
     def forward(
         self, x: Int[Tensor, "B S"] | Float[Tensor, "B S features"]
     ) -> Float[Tensor, "B *positions outputs"]:
-        """Answer for each sequence of a batch.
-
-        Returns:
-            (B, outputs), or (B, S, outputs) with ``each``. The mean of a sequence of padding
-            alone is zero.
-        """
+        """Answer for each sequence of a batch."""
         ids = not x.is_floating_point()
         mask = padding_mask(x, self.config.pad_id) if ids else None
         y = self.dropout(self.positions(self.inputs(x)))
@@ -105,11 +96,6 @@ def train_by_rows(
     """Train any model on any examples: Adam as in the paper, linear warm-up, linear decay to 0.
 
     Each example is used once before any is used again.
-
-    Args:
-        seed: of the order and of dropout. Seed the weights before the model is made.
-
-    Paper: section 5.3 (the optimizer; the schedule is another)
     """
     generator = torch.Generator().manual_seed(seed)
     waiting = torch.empty(0, dtype=torch.long)
@@ -146,12 +132,7 @@ def pad_rows(rows: Sequence[Sequence[int]], pad_id: int = 0) -> Int[Tensor, "B S
 def best_span(
     logits: Float[Tensor, "B S 2"], real: Bool[Tensor, "B S"]
 ) -> tuple[Int[Tensor, " B"], Int[Tensor, " B"]]:
-    """Return the first and the last position of the most probable span.
-
-    Args:
-        logits: of each position, as the first and as the last of the span.
-        real: whether a position may belong to it.
-    """
+    """Return the first and the last position of the most probable span."""
     starts, ends = logits.masked_fill(~real[..., None], -torch.inf).log_softmax(dim=1).unbind(-1)
     both = starts[:, :, None] + ends[:, None, :]
     order = torch.ones_like(both[0], dtype=torch.bool).triu()

@@ -32,9 +32,6 @@ def address_of(english: str, german: str) -> Address:
 
     A *Sie* at the beginning of a sentence may be *she* or *they*: it counts only if the English has
     no such pronoun. A plural *ihr* on its own is not recognised, since it may be *her*.
-
-    Returns:
-        "none" if the English has no *you*, or the German has neither form or both.
     """
     if not _YOU.search(english):
         return "none"

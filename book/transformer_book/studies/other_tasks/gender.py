@@ -70,9 +70,6 @@ def is_feminine(occupation: str, german: str) -> bool | None:
 
     Endings of the cases and first parts of compounds do not matter: "Englischlehrers" is a form of
     "Lehrer".
-
-    Returns:
-        None if the sentence has neither the masculine nor the feminine form, or both.
     """
     masculine, feminine = (
         bool(re.search(rf"\b\w*({'|'.join(forms)})(s|es|n|en)?\b", german, re.I))

@@ -24,11 +24,6 @@ class PatchExplorer(Explorer):
         images: of 8 by 8 pixels, from 0 to 1, at most six.
         labels: the digits that the images show.
         patch: index of the patch that is selected at first.
-
-    Raises:
-        ValueError: if there is no image, more than six, or not one label for each.
-
-    Paper: section 7 (plans for images)
     """
 
     kind = "patch-explorer"

@@ -11,15 +11,7 @@ from transformer_book.studies.other_tasks.encoder_model import mean_of_sequence
 
 
 class LSTMModel(nn.Module):
-    """A bidirectional LSTM between an embedding and one answer per sequence or per position.
-
-    Args:
-        inputs: maps inputs to (B, S, d_model); ids of 0 are padding.
-        d_model: number of features that ``inputs`` returns.
-        outputs: numbers per answer.
-        each: whether to answer at each position; otherwise once, from the mean over positions.
-        dropout: share of numbers dropped from the embeddings and from the output of each layer.
-    """
+    """A bidirectional LSTM between an embedding and one answer per sequence or per position."""
 
     def __init__(
         self,

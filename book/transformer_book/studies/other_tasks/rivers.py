@@ -39,29 +39,19 @@ def load_rivers() -> Rivers:
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of 25 days, the last 5 of which are to be forecast, one river after the other.
+    """Windows of 25 days, the last 5 of which are to be forecast, one river after the other."""
 
-    Args:
-        inputs: for each day the square roots of rain and flow, the temperature divided by 10, the
-            season as sine and cosine, and whether the day is to be forecast. Rain and temperature
-            of the days to forecast are known, as from a perfect weather forecast; their flow is 0.
-        flow: of the days to forecast.
-        today: flow of the last day before them.
-        river: index into :data:`NAMES`.
-    """
-
+    #: for each day the square roots of rain and flow, the temperature divided by 10, the season as
+    #: sine and cosine, and whether the day is to be forecast. Rain and temperature of the days to
+    #: forecast are known, as from a perfect weather forecast; their flow is 0.
     inputs: Float[Tensor, "windows days features"]
-    flow: Float[Tensor, "windows horizon"]
-    today: Float[Tensor, " windows"]
-    river: Float[Tensor, " windows"]
+    flow: Float[Tensor, "windows horizon"]  #: of the days to forecast.
+    today: Float[Tensor, " windows"]  #: flow of the last day before them.
+    river: Float[Tensor, " windows"]  #: index into :data:`NAMES`.
 
 
 def cut_windows(rivers: Rivers, first: int, end: int) -> Windows:
-    """Cut the days from ``first`` to ``end`` into overlapping windows, one per start day and river.
-
-    Raises:
-        ValueError: if there are fewer days than in a window.
-    """
+    """Cut days into overlapping windows, one for each start day and river."""
     total = HISTORY + HORIZON
     if end - first < total:
         raise ValueError(f"a window has {total} days, got the days from {first} to {end}")

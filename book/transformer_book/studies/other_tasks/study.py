@@ -1,17 +1,14 @@
 """One encoder on four tasks, beside rivals: ten seeds each, in a record.
 
-    python -m transformer_book.studies.other_tasks.study       an hour on one core
-
 All networks have the same inputs, batches, warm-up and dropout, and about as many parameters. Each
 is trained for the task's number of steps and for four times as many. Its learning rate is the one
 with the highest mean score of three seeds on the validation set; then ten seeds train with that
 rate and are tested. A network leads another if the 95% interval of the difference, paired by seed,
 excludes 0; if two networks were equally good, one comparison in twenty would still find a lead.
-Ctrl-C stops the recording; the same command continues it.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,8 +23,8 @@ from transformer.model.positional import NoPositions
 from transformer.recipes.record import read_record
 from transformer_book.studies.other_tasks.encoder_model import EncoderModel, answers, train_by_rows
 from transformer_book.studies.other_tasks.rivals import AttentiveGRU, LSTMModel, count
-from transformer_book.studies.other_tasks.tasks import D_MODEL, NAMES, PARTS, Task, load_task
-from transformer_book.studies.recording import Recording, parser, rounded
+from transformer_book.studies.other_tasks.tasks import D_MODEL, NAMES, PARTS, Part, Task, load_task
+from transformer_book.studies.recording import rounded
 
 RECORD = Path(__file__).with_name("study.json")
 SEEDS, TRIED = tuple(range(10)), 3  #: The first seeds also try the learning rates.
@@ -96,13 +93,7 @@ def scores_of(
     part: str = "test",
     rate: float | None = None,
 ) -> Float[np.ndarray, " seeds"]:
-    """Return the recorded scores of a method, by seed; one value for a method without seeds.
-
-    Args:
-        factor: on the number of steps.
-        part: which part of the data they were measured on, "validation" or "test".
-        rate: a learning rate; None for all, which for the test is the one that was chosen.
-    """
+    """Return the recorded scores of a method, by seed; one value for a method without seeds."""
     found = [
         run
         for run in runs
@@ -131,58 +122,55 @@ def cases() -> list[tuple[str, str, int]]:
     ]
 
 
-def main() -> None:
-    """Record the runs that are missing."""
-    output = parser(__doc__, RECORD).parse_args().output
-    torch.set_num_threads(1)
-    tasks = {(name, part): load_task(name, part) for name in NAMES for part in PARTS}
-    recording = Recording(
-        output, "transformer_book.studies.other_tasks.study", digits=DIGITS,
-        batch_size=BATCH_SIZE, dropout=DROPOUT, warmup=WARMUP,
-        steps={name: tasks[name, "test"].steps for name in NAMES},
+def heading() -> dict[str, Any]:
+    """Return the settings and the sizes of the tasks in the record."""
+    tasks = {part: {name: load_task(name, part) for name in NAMES} for part in PARTS}
+    return dict(
+        batch_size=BATCH_SIZE,
+        dropout=DROPOUT,
+        warmup=WARMUP,
+        steps={name: task.steps for name, task in tasks["test"].items()},
         sizes={
-            part: {name: [len(t.inputs), len(t.test_inputs)]
-                   for name in NAMES for t in [tasks[name, part]]}
-            for part in PARTS
+            part: {name: [len(t.inputs), len(t.test_inputs)] for name, t in some.items()}
+            for part, some in tasks.items()
         },
-    )  # fmt: skip
-    runs = recording.content.setdefault("runs", [])
+    )
+
+
+def missing(runs: Runs) -> Iterator[tuple[dict[str, Any], str]]:
+    """Train what a record lacks, and yield each run with a line about it."""
+    tasks = {(name, part): load_task(name, part) for name in NAMES for part in PARTS}
     names = ("task", "method", "factor", "part", "rate", "seed")
     done = {tuple(run.get(name) for name in names) for run in runs}
 
-    def record(*case: Any) -> None:
-        if case in done:
-            return
-        name, method, factor, part, rate, seed = case
-        task, begun = tasks[name, part], time.process_time()
-        model = train(method, task, seed, rate, factor)
-        # Rates are chosen from these numbers, so they are as in the file, also when it is resumed.
-        scores = rounded(task.score(answers(model, task.test_inputs), task.test_answers), DIGITS)
-        run = dict(zip(names, case, strict=True))
-        spent = dict(parameters=count(model), seconds=time.process_time() - begun)
-        runs.append(run | dict(scores=scores) | spent)
-        recording.save(f"{run}: {scores}")
+    def tested(name: str, method: str, factor: int, part: Part, rate: float, seed: int) -> Any:
+        case, task = (name, method, factor, part, rate, seed), tasks[name, part]
+        if case not in done:
+            begun = time.process_time()
+            model = train(method, task, seed, rate, factor)
+            # Rates are chosen from these numbers, so they are as in the file when it is resumed.
+            found = rounded(task.score(answers(model, task.test_inputs), task.test_answers), DIGITS)
+            spent = dict(parameters=count(model), seconds=time.process_time() - begun)
+            run = dict(zip(names, case, strict=True))
+            yield run | dict(scores=found) | spent, f"{run}: {found}"
 
     for name in NAMES:
-        task = tasks[name, "test"]
-        for method, make in (task.simple, ("gradient boosting", task.boosting)):
+        for method, make in (
+            tasks[name, "test"].simple,
+            ("gradient boosting", tasks[name, "test"].boosting),
+        ):
             if (name, method, 1, "test", None, None) not in done:
                 run = dict(task=name, method=method, factor=1, part="test")
-                runs.append(run | dict(scores=make()))
-                recording.save(f"{run}: {runs[-1]['scores']}")
+                scores = make()
+                yield run | dict(scores=scores), f"{run}: {scores}"
     for name, method, factor in cases():
         for seed, rate in product(SEEDS[:TRIED], RATES[factor]):
-            record(name, method, factor, "validation", rate, seed)
-        rate = chosen_rate(runs, name, method, factor)
+            yield from tested(name, method, factor, "validation", rate, seed)
+        rate = chosen_rate(runs, name, method, factor)  # of the runs that were just recorded, too
         for seed in SEEDS:
-            record(name, method, factor, "test", rate, seed)
-    recording.save("all runs are there")
+            yield from tested(name, method, factor, "test", rate, seed)
 
 
 def recorded_study(path: Path = RECORD) -> dict[str, Any]:
     """Read the record."""
     return read_record(path)
-
-
-if __name__ == "__main__":
-    main()

@@ -32,30 +32,22 @@ Answers = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Task:
-    """Inputs, answers and scores of a task; methods are compared by the first score.
-
-    Args:
-        symbols: number of token ids, or of features per position.
-        each: whether there is an answer per position.
-        test_inputs, test_answers: the test set, or the validation set in its place.
-        loss: of outputs (B, outputs) or (B, S, outputs) and the answers of the same rows.
-        score: of outputs for a set and its answers.
-        simple: name and scores of a simple method that is not a network.
-        boosting: scores of gradient boosting.
-    """
+    """Inputs, answers and scores of a task; methods are compared by the first score."""
 
     name: str
     inputs: Tensor
     answers: Answers
     test_inputs: Tensor
     test_answers: Answers
-    symbols: int
+    symbols: int  #: number of token ids, or of features per position.
     outputs: int
-    each: bool
+    each: bool  #: whether there is an answer per position
+    #: of outputs (B, outputs) or (B, S, outputs) and the answers of the same rows.
     loss: Callable[[Tensor, Answers], Tensor]
-    score: Callable[[Tensor, Answers], Scores]
+    score: Callable[[Tensor, Answers], Scores]  #: of outputs for a set and its answers.
+    #: name and scores of a simple method that is not a network.
     simple: tuple[str, Callable[[], Scores]]
-    boosting: Callable[[], Scores]
+    boosting: Callable[[], Scores]  #: scores of gradient boosting.
     steps: int = 250
 
     def embedding(self) -> nn.Module:
@@ -320,11 +312,5 @@ PARTS: tuple[Part, ...] = get_args(Part)
 
 @cache
 def load_task(name: str, part: Part = "test") -> Task:
-    """Load a task by its name: "digits", "rivers", "names" or "phrases".
-
-    Args:
-        part: which set is the test set. With "validation", it is held out from the data on which
-            the task with "test" trains (for rivers, the last half-year). For names, it has other
-            sentences; they resemble the training text more than those of the test do.
-    """
+    """Load a task by its name: "digits", "rivers", "names" or "phrases"."""
     return _MAKERS[name](part)

@@ -12,7 +12,8 @@ are those for the WSJ (``COLLINS.prm``):
 
 Crossing brackets and accuracy of tags are not counted. Where evalb skips a sentence whose trees
 differ in length, this raises an error;
-:func:`~transformer_book.studies.parsing.linearised_trees.from_brackets` never makes such a tree."""
+:func:`~transformer_book.studies.parsing.linearised_trees.from_brackets` never makes such a tree.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -91,10 +92,7 @@ def compare(gold: Tree, predicted: Tree) -> Bracketing:
 
 
 def compare_all(gold: Iterable[Tree], predicted: Iterable[Tree]) -> Bracketing:
-    """Compare the trees of many sentences, in the same order, and add the counts.
-
-    Paper: Table 4
-    """
+    """Compare the trees of many sentences, in the same order, and add the counts."""
     pairs = zip(gold, predicted, strict=True)
     return sum((compare(right, guess) for right, guess in pairs), Bracketing())
 

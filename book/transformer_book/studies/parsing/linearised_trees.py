@@ -1,14 +1,12 @@
 """A tree as a sequence of brackets, so that parsing becomes translation, and back again.
 
 ``(S (NP XX )NP (VP XX (NP XX )NP )VP )S``: a bracket opens and closes with the label of its
-phrase, and every word is the same ``XX``. With tags, each word is its part of speech instead:
-``(S (NP PRP )NP (VP VBP (NP NN )NP )VP )S``. The words themselves are on the source side only.
+phrase, and every word is the same ``XX``, as in Vinyals et al. (2015). With tags, each word is its
+part of speech instead: ``(S (NP PRP )NP (VP VBP (NP NN )NP )VP )S``. The words themselves are on
+the source side only.
 
 The output of a model need not be a tree. It is repaired by rules that do not use the right answer,
 and its faults are named, so that they can be counted.
-
-Paper: section 6.3; ``XX`` is the form of Vinyals et al. (2015), its reference 37, and tags that of
-the published code
 """
 
 from collections.abc import Sequence
@@ -35,12 +33,7 @@ FAULTS = (
 
 
 def to_brackets(tree: Tree, tags: bool = False) -> list[str]:
-    """Write a tree as brackets, one piece per word and two per phrase.
-
-    Args:
-        tree: the tree, with the tag of each word as its label.
-        tags: whether the piece of a word is its tag; otherwise it is ``XX``.
-    """
+    """Write a tree as brackets, one piece per word and two per phrase."""
     pieces: list[str] = []
     waiting: list[Tree | str] = [tree]
     while waiting:

@@ -40,8 +40,6 @@ class TransformerParser(_BracketsOnly, Transformer):
     """A Transformer whose output matrix has rows for brackets only.
 
     The paper keeps one softmax over all 16K tokens, of which parsing uses a few dozen.
-
-    Paper: section 6.3
     """
 
 
@@ -90,20 +88,6 @@ def search_trees(
 
     A hypothesis keeps the model's own probability: that of the pieces that are ruled out is not
     given to the others. Otherwise a beginning that leaves no choice would look certain.
-
-    Args:
-        model: the parser; it is switched to evaluation mode for the duration of the search.
-        vocabulary: its vocabulary.
-        source: ids of sentences of equal length, with their end.
-        num_words: number of words of each sentence.
-        max_length: most tokens of an output, its end included; at least ``num_words`` + 3.
-        beam_size: hypotheses per sentence; 1 is greedy.
-
-    Returns:
-        The ids of one tree per sentence, without the end.
-
-    Raises:
-        ValueError: if the model's logits are not finite.
     """
     sentences, width = len(source), beam_size
     first = torch.arange(sentences)[:, None] * width  # row of each sentence's first hypothesis
@@ -145,8 +129,6 @@ def parse(
 
     The sentences of a batch have equally many words, because the longest output allowed depends on
     that number.
-
-    Paper: section 6.3
     """
     device = next(model.parameters()).device
     by_length: dict[int, list[int]] = {}

@@ -131,8 +131,6 @@ def train_parser(
     """Train or resume a parser; return it with the mean of its last checkpoints, and its trainer.
 
     At each validation, about ``watched`` validation sentences are parsed greedily.
-
-    Paper: sections 5.3 and 6.3
     """
     training = recipe.training
     torch.manual_seed(training.seed)

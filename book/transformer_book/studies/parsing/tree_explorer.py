@@ -25,9 +25,6 @@ class TreeExplorer(Explorer):
     Args:
         examples: for each sentence a title, the right tree and the pieces of the output.
         step: number of pieces that are read at first.
-
-    Raises:
-        ValueError: if there is no example, or the first has fewer pieces than ``step``.
     """
 
     kind = "tree-explorer"

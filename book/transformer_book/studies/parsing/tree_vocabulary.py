@@ -1,7 +1,8 @@
 """Token ids of a parser: brackets first, then the words of the source side.
 
 A parser writes a few dozen brackets and reads thousands of words. With the brackets first, the
-output matrix can be the first few rows of the shared one."""
+output matrix can be the first few rows of the shared one.
+"""
 
 import re
 from collections import Counter

@@ -2,8 +2,6 @@
 
 An encoder of one layer learns it from windows of 16 symbols, with sinusoids, with learned positions
 or without positions. Then it is tested at positions that training never used.
-
-Paper: section 3.5 (sinusoids "may allow the model to extrapolate")
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,15 +37,11 @@ HELD_OUT = 99  # seed of the test sequences
 
 @dataclass(frozen=True)
 class Way:
-    """The kind of positions that a model has, and how many of them training uses.
+    """The kind of positions that a model has, and how many of them training uses."""
 
-    Args:
-        positions: as in :class:`~transformer.model.config.TransformerConfig`.
-        trained: number of positions in training. Every batch begins at a position drawn so that
-            its windows end below this one; 16 means that all begin at 0.
-    """
-
-    positions: Positions
+    positions: Positions  #: as in :class:`~transformer.model.config.TransformerConfig`.
+    #: number of positions in training. Every batch begins at a position drawn so that its windows
+    #: end below this one; 16 means that all begin at 0.
     trained: int
 
     def model(self, seed: int) -> Transformer:
@@ -109,18 +103,10 @@ def right_answers(
 def learn(
     way: Way, seed: int, factor: float = FACTORS[0], steps: Sequence[int] = STEPS
 ) -> tuple[Transformer, list[dict[str, list[float]]]]:
-    """Train a model, and measure it during training.
+    """Train a model, and measure it after each of ``steps``.
 
-    Args:
-        way: its kind of positions, and how many of them training uses.
-        seed: seed of its weights and of the training windows.
-        factor: factor by which the learning rate of Eq. (3) is multiplied.
-        steps: training steps after which to measure, in increasing order.
-
-    Returns:
-        The model, and for each entry of ``steps`` two lists of shares of right answers: "windows",
-        in windows of 16 that begin at each of ``PLACES``, and "longer", in sequences of 128 from
-        position 0, for every 16 positions.
+    Shares of right answers: "windows" are of 16 that begin at each of ``PLACES``, "longer" are
+    sequences of 128 from position 0, for every 16 positions.
     """
     model, generator = way.model(seed), torch.Generator().manual_seed(1000 + seed)
     measured = []
@@ -165,13 +151,6 @@ def inside_and_beyond(
     runs: Iterable[Mapping[str, Any]], way: Way, trained: int, factor: float = FACTORS[0]
 ) -> dict[str, Float[np.ndarray, "seeds steps"]]:
     """Average the recorded shares inside and beyond the first ``trained`` positions.
-
-    Args:
-        runs: the runs of the record.
-        way: the way of training.
-        trained: number of positions that count as trained. A model without positions has no such
-            number of its own.
-        factor: factor of the learning rate.
 
     Returns:
         "windows inside" and "windows beyond", for windows that lie entirely inside or beyond, and

@@ -2,19 +2,21 @@
 
 All variants and seeds together take about half an hour, too long for a page of the book, so the
 results are recorded.
-
-Paper: sections 5.3, 5.4 and 6.1, Table 3 (D)
 """
 
+import time
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from transformer.data.batching import EncodedPairs, Sentences
+from transformer.data.corpora import load_corpus
 from transformer.inference.metrics import bleu, chrf
 from transformer.inference.translator import Translator
 from transformer.recipes.presets import Preset
 from transformer.recipes.record import read_record
+from transformer_book.studies.recording import SHIPPED, Recording, corpus_facts
 from transformer_book.studies.training import (
     RECIPE,
     ShortText,
@@ -22,6 +24,7 @@ from transformer_book.studies.training import (
     make_model,
     mean_weights,
     quality,
+    short_text,
     train,
 )
 
@@ -113,3 +116,32 @@ def first_pairs(pairs: EncodedPairs, count: int) -> EncodedPairs:
 def recorded_study(path: Path | str = RECORD) -> dict[str, Any]:
     """Read the recorded results; "runs" has one entry per setting, variant and seed."""
     return read_record(path)
+
+
+SPLIT = "challenge"
+
+
+def heading() -> dict[str, Any]:
+    """Return the corpus and the recipes in the record."""
+    settings = {name: preset.to_dict() for name, preset in SETTINGS.items()}
+    return dict(corpus=corpus_facts(load_corpus(SHIPPED), SPLIT), settings=settings)
+
+
+def fill(recording: Recording) -> None:
+    """Train the variants that a record lacks, the first seed of all first."""
+    content, texts = recording.content, recording.texts
+    corpus, runs = load_corpus(SHIPPED), content.setdefault("runs", [])
+    done = {(run["setting"], run["variant"], run["seed"]) for run in runs}
+    for seed, (setting, variants) in product(SEEDS, VARIANTS.items()):
+        text = short_text(corpus, SETTINGS[setting], split=SPLIT)
+        for variant, changes in variants.items():
+            if (setting, variant, seed) in done:
+                continue
+            name, started = f"{setting}, {variant}, seed {seed}", time.process_time()
+            found = run_variant(SETTINGS[setting].with_changes(seed=seed, **changes), text)
+            written = found.pop("translations")
+            texts |= {f"{name}, {weights}": each for weights, each in written.items()}
+            about = dict(setting=setting, variant=variant, changes=changes, seed=seed)
+            seconds = round(time.process_time() - started, 1)
+            runs.append(about | dict(cpu_seconds=seconds) | found)
+            recording.save(name)

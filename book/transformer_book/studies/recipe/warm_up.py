@@ -1,18 +1,25 @@
-"""Short training runs that begin with different learning rates, over a range of peaks.
-
-Paper: section 5.3
-"""
+"""Short training runs that begin with different learning rates, over a range of peaks."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
+from transformer.data.corpora import load_corpus
 from transformer.training.schedule import learning_rate
-from transformer_book.studies.training import RECIPE, ShortText, make_model, quality, train
+from transformer_book.studies.recording import SHIPPED, corpus_facts
+from transformer_book.studies.training import (
+    RECIPE,
+    ShortText,
+    make_model,
+    quality,
+    short_text,
+    train,
+)
 
 RECORD = Path(__file__).parent / "warm_up.json"
 
@@ -38,12 +45,7 @@ def rate_of(start: Start, peak: float, step: int, d_model: int) -> float:
 
 
 def run(peak: float, start: Start, seed: int, text: ShortText) -> dict[str, Any]:
-    """Train once, with one learning rate in the first 100 steps or a climb to the peak.
-
-    Returns:
-        "perplexity" on held-out text after the steps of ``MEASURED``, and "moves", the root mean
-        square change of the weights in the steps of ``MOVES``, in units of the learning rate.
-    """
+    """Train once, with one learning rate in the first 100 steps or a climb to the peak."""
     preset = PRESET.with_changes(seed=seed)
     model = make_model(preset)
     found = train(
@@ -81,3 +83,20 @@ def _of_seeds(
         each["seed"]: each[name] for each in runs if (each["peak"], each["start"]) == (peak, start)
     }
     return np.array([found[seed] for seed in sorted(found)])
+
+
+SPLIT = "validation"
+
+
+def heading() -> dict[str, Any]:
+    """Return the corpus and the recipe in the record."""
+    return dict(corpus=corpus_facts(load_corpus(SHIPPED), SPLIT), preset=PRESET.to_dict())
+
+
+def missing(runs: Iterable[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Train what a record lacks, and yield each run with a line about it."""
+    text = short_text(load_corpus(SHIPPED), PRESET, split=SPLIT)
+    done = {(each["peak"], each["start"], each["seed"]) for each in runs}
+    for seed, peak, start in product(SEEDS, PEAKS, STARTS):
+        if (peak, start, seed) not in done:
+            yield run(peak, start, seed, text), f"peak {peak}, start: {start}, seed {seed}"

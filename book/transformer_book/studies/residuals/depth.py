@@ -3,13 +3,12 @@
 The input is a sentence in the vectors of the shipped model. For each depth, the study measures the
 size of the vectors, the similarity of positions, how many vectors are closest to their own input,
 and the gradient in each layer.
-
-Paper: section 3.1 (LayerNorm(x + Sublayer(x)) around each sub-layer)
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ from transformer.model.config import Init, TransformerConfig
 from transformer.model.layers import EncoderLayer
 from transformer.model.transformer import Transformer
 from transformer_book.pictures import SENTENCE
-from transformer_book.studies.recording import SHIPPED
+from transformer_book.studies.recording import SHIPPED, Recording
 
 RECORD = Path(__file__).parent / "depth.json"
 DEEPEST = 24
@@ -56,8 +55,6 @@ class Wrapper(nn.Module):
         d_model: size of a vector.
         kind: the parts that are present.
         alpha: factor of the residual path; 1 in the paper.
-
-    Paper: section 3.1
     """
 
     def __init__(self, d_model: int, kind: Kind, alpha: float = 1.0):
@@ -107,13 +104,6 @@ def untrained(
     """Make untrained encoder layers of the shipped model's width.
 
     A seed draws the same matrices for every kind.
-
-    Args:
-        kind: what is around each sub-layer.
-        seed: of the weights.
-        layers: number of layers.
-        init: "fused", the package's default, or "separate"; see ``TransformerConfig``.
-        alpha: factor of the residual path.
     """
     torch.manual_seed(seed)
     config = TransformerConfig(
@@ -169,15 +159,6 @@ def matrix_gradients(
 
     The loss is the cross-entropy over the vocabulary, with the embedding matrix as the output
     projection. With pre-norm, the final norm comes before it.
-
-    Args:
-        layers: the stack whose output is ``x``.
-        x: output that still has its graph.
-        start: the sentence.
-        kind: what is around each sub-layer.
-
-    Returns:
-        Per layer the norms of the gradients with respect to its weight matrices, by name.
     """
     if kind.norm == "pre":
         x = F.layer_norm(x, x.shape[-1:], eps=1e-6)
@@ -232,3 +213,35 @@ def probe(
 def level(values: Sequence[Sequence[float]]) -> list[float]:
     """Return the geometric mean over the first axis."""
     return np.exp(np.log(np.array(values)).mean(axis=0)).tolist()
+
+
+def heading() -> dict[str, Any]:
+    """Return the settings in the record."""
+    return dict(tokens=start().tokens, seeds=SEEDS)
+
+
+def fill(recording: Recording) -> None:
+    """Probe the untrained stacks that a record lacks, by initialisation and kind."""
+    content = recording.content
+    sentence, found = start(), content.setdefault("found", {})
+    inits: tuple[Init, ...] = ("fused", "separate")
+    for init, (name, kind) in product(inits, KINDS.items()):
+        if name in found.setdefault(init, {}):
+            continue
+        depths = range(1, DEEPEST + 1) if init == "fused" else ()
+        probes = [probe(sentence, kind, seed, depths, init) for seed in SEEDS]
+        entry = {
+            part: [[_short(x) for x in getattr(each, part)] for each in probes]
+            for part in ("size", "likeness", "recognised")
+        }
+        if init == "fused":
+            each = zip(*(one.gradients for one in probes), strict=True)
+            entry["gradients"] = [[_short(x) for x in level(one)] for one in each]
+            entry["first"] = [[_short(row[0]) for row in p.gradients] for p in probes]
+            entry["last"] = [[_short(row[-1]) for row in p.gradients] for p in probes]
+        found[init][name] = entry
+        recording.save(f"{init}, {name}")
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.4g}")

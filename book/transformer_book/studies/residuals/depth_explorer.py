@@ -1,7 +1,4 @@
-"""An explorer of untrained stacks: choose residual connection, norm and depth.
-
-Paper: section 3.1
-"""
+"""An explorer of untrained stacks: choose residual connection, norm and depth."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,11 +22,6 @@ class DepthExplorer(Explorer):
         measurements. tokens: of the sentence that was measured.
         layers: depth that is shown first.
         kind: kind that is shown first.
-
-    Raises:
-        ValueError: if a kind is missing or ``layers`` is out of range.
-
-    Paper: section 3.1
     """
 
     kind = "depth-explorer"

@@ -2,11 +2,10 @@
 
 Models of the same shape are trained side by side in one batch of matrix products, which costs a
 fraction of training them one after the other.
-
-Paper: section 5.3 (warm-up), section 3.1 (post-norm)
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformer.data.progress import progress
 from transformer.model.config import NormPlacement
 from transformer.model.transformer import Transformer
+from transformer_book.studies.recording import Recording
 from transformer_book.studies.toy import REVERSE, ToyTask, toy_config
 
 RECORD = Path(__file__).parent / "warm_up.json"
@@ -58,19 +58,7 @@ def learn_together(
     betas: tuple[float, float] = (0.9, 0.98),
     eps: float = 1e-9,
 ) -> Float[np.ndarray, "models steps"]:
-    """Train models of the same shape side by side with Adam. The models are left unchanged.
-
-    Args:
-        models: where each run starts.
-        rates: per run the learning rate of a step, counted from 1.
-        seeds: per run the seed of its sequences.
-        steps: training steps.
-        betas: of Adam, section 5.3.
-        eps: of Adam, section 5.3.
-
-    Returns:
-        The loss of each step in nats per symbol, of shape (models, steps).
-    """
+    """Train models of the same shape side by side with Adam. The models are left unchanged."""
     model = models[0]
     names = [name for name, _ in model.named_parameters()]
     weights = [torch.stack([part.detach() for part in parts])
@@ -119,3 +107,39 @@ def losses_of(
         if (run["norm"], run["peak"], run["warmup"]) == wanted
     }
     return np.array([found[seed] for seed in sorted(found)])
+
+
+#: Of the record.
+HEADING = dict(steps=STEPS, window=WINDOW)
+
+
+def fill(recording: Recording) -> None:
+    """Train what a record lacks, with and without a warm-up; an entry per run."""
+    content = recording.content
+    runs = content.setdefault("runs", [])
+    done = {(run["norm"], run["peak"]) for run in runs}
+    for peak, norm in product(PEAKS, NORMS):
+        if (norm, peak) not in done:
+            runs += _train(norm, peak, WARMUPS, STEPS)
+            recording.save(f"{norm}-norm, {peak}")
+    if "longer" not in content:
+        content["longer"] = _train("post", max(PEAKS), WARMUPS, LONGER)
+        recording.save("longer")
+
+
+def _train(
+    norm: NormPlacement, peak: float, warmups: Sequence[int], steps: int
+) -> list[dict[str, Any]]:
+    """Train all seeds with each warm-up, side by side, and return an entry per run."""
+    ways = list(product(SEEDS, warmups))
+    losses = learn_together(
+        [make(norm, seed) for seed, _ in ways],
+        [schedule(peak, warmup) for _, warmup in ways],
+        [seed for seed, _ in ways],
+        steps,
+    )
+    windows = losses.reshape(len(ways), -1, WINDOW).mean(axis=2)
+    return [
+        dict(norm=norm, peak=peak, warmup=warmup, seed=seed, losses=curve.tolist())
+        for (seed, warmup), curve in zip(ways, windows, strict=True)
+    ]

@@ -51,13 +51,7 @@ def train_echo(
     rate: float = 5e-3,
     seed: int = 0,
 ) -> None:
-    """Train on fresh streams, one optimizer step per segment, with a memory between segments.
-
-    Args:
-        segments: length of a stream in segments; the next stream starts without memory.
-        rate: the peak learning rate, after a warm-up over the first twentieth of the steps and
-            before a linear decay to 0.
-    """
+    """Train on fresh streams, one optimizer step per segment, with a memory between segments."""
     generator = torch.Generator().manual_seed(seed)
 
     def losses() -> Iterator[Tensor]:

@@ -2,8 +2,6 @@
 
 A small stack of causal layers takes a step on random vectors. The peak memory, the seconds and the
 gradient of each technique are compared with those of the plain step.
-
-Paper: section 4 (long sequences), section 7
 """
 
 import time
@@ -31,20 +29,15 @@ AttentionKind = Literal["written out", "fused", "masked to a window", "local", "
 
 @dataclass(frozen=True)
 class Technique:
-    """A way to take a training step.
+    """A way to take a training step."""
 
-    Args:
-        attention: "written out" stores the weights, "fused" does not; "masked to a window" stores
-            all weights but uses few; "local" and "both" compute a pattern in blocks, see
-            :class:`~transformer_book.studies.sparse.sparse_attention.SparseAttention`; "segments"
-            reads segment by segment with a memory of one segment, and a backward pass for each.
-        parts: number of parts of the batch, whose gradients are accumulated.
-        checkpointing: whether to store only each layer's input and recompute the rest.
-    """
-
+    #: "written out" stores the weights, "fused" does not; "masked to a window" stores all weights
+    #: but uses few; "local" and "both" compute a pattern in blocks, see
+    #: :class:`~transformer_book.studies.sparse.sparse_attention.SparseAttention`; "segments" reads
+    #: segment by segment with a memory of one segment, and a backward pass for each.
     attention: AttentionKind = "written out"
-    parts: int = 1
-    checkpointing: bool = False
+    parts: int = 1  #: number of parts of the batch, whose gradients are accumulated.
+    checkpointing: bool = False  #: whether to store only each layer's input and recompute the rest.
     half: bool = False
 
 
@@ -64,15 +57,10 @@ TECHNIQUES: dict[str, Technique] = {
 
 @dataclass(frozen=True)
 class StepCost:
-    """The cost of a training step.
+    """The cost of a training step."""
 
-    Args:
-        peak: peak memory of tensors in bytes, without weights and inputs.
-        seconds: CPU seconds of this process, the minimum over the repeats.
-    """
-
-    peak: int
-    seconds: float
+    peak: int  #: peak memory of tensors in bytes, without weights and inputs.
+    seconds: float  #: CPU seconds of this process, the minimum over the repeats.
     gradient: Float[Tensor, " weights"]
 
 

@@ -32,10 +32,6 @@ def relative_shift(scores: Float[Tensor, "*batch T S"]) -> Float[Tensor, "*batch
     at position S - T + i, so its row has to move T - 1 - i places to the left. Padding by one
     column and reshaping does that: in rows of length T, each row begins one place later.
 
-    Returns:
-        The score of each query with each key. The scores of later keys are meaningless and must
-        be masked.
-
     Reference: Dai et al. 2019, appendix B.
     """
     *batch, queries, keys = scores.shape
@@ -48,8 +44,6 @@ class RelativeAttention(nn.Module):
 
     The score is (q + u)^T k + (q + v)^T W_R R(distance), over sqrt(d_k). R is the paper's sinusoid
     at a distance; u and v are learned vectors of each head.
-
-    Paper: section 3.2.2, with the scores of Dai et al. 2019
     """
 
     def __init__(self, d_model: int, num_heads: int, relative: bool = True):
@@ -143,16 +137,7 @@ class SegmentModel(nn.Module):
         memories: list[Float[Tensor, "B M d_model"]] | None = None,
         start: int = 0,
     ) -> tuple[Float[Tensor, "B T V"], list[Float[Tensor, "B kept d_model"]]]:
-        """Label the positions of a segment.
-
-        Args:
-            memories: the memories returned for the previous segment; None at the start.
-            start: position of the first token in the stream, for "continuing".
-
-        Returns:
-            The logits, and the memory of each layer, (B, at most ``memory_length``, d_model),
-            without gradient.
-        """
+        """Label the positions of a segment."""
         x = self.embedding(tokens)
         if self.positions != "relative":
             first = start if self.positions == "continuing" else 0

@@ -3,8 +3,6 @@
 Both patterns are causal. *Local*: the last few positions, itself included. *Strided*: a fixed
 stride between earlier positions. Together they connect any two positions in two hops, if the
 window is as wide as the stride.
-
-Paper: section 4 (restricted self-attention), section 7
 """
 
 from typing import Literal
@@ -80,8 +78,6 @@ class SparseAttention(nn.Module):
         window: width of the window, and the stride.
         pattern: "local", "strided", or "both": the first half of the heads local, the others
             strided.
-
-    Paper: section 4 (restricted self-attention)
     """
 
     def __init__(self, d_model: int, num_heads: int, window: int, pattern: SparsePattern = "local"):

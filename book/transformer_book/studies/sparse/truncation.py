@@ -2,8 +2,6 @@
 
 The network reads a stream in parts. Its state passes from part to part, its gradient does not. So
 a step stores one part only, and no gradient links positions of different parts.
-
-Paper: section 1 (memory limits recurrent training on long sequences)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,12 +18,7 @@ from transformer_book.studies.sparse.delayed_echo import NOTHING, Echo
 
 
 class RecurrentReader(nn.Module):
-    """A GRU that labels each position of a stream.
-
-    Args:
-        symbols: size of the vocabulary, of inputs and of labels.
-        size: numbers in its state.
-    """
+    """A GRU that labels each position of a stream."""
 
     def __init__(self, symbols: int = 8, size: int = 32):
         super().__init__()
@@ -47,17 +40,7 @@ def add_gradient(
     labels: Int[Tensor, "B T"],
     cut: int | None = None,
 ) -> float:
-    """Add the gradient of the mean loss of a stream, cut after every few positions.
-
-    Args:
-        model: whose gradients grow.
-        tokens: of the streams.
-        labels: ``NOTHING`` where a position has none.
-        cut: number of positions that a gradient passes at most; None cuts nowhere.
-
-    Returns:
-        The mean loss.
-    """
+    """Add the gradient of the mean loss of a stream, cut after every few positions."""
     state, total, size = None, 0.0, cut or tokens.size(1)
     for said, label in zip(tokens.split(size, 1), labels.split(size, 1), strict=True):
         logits, state = model(said, state)
@@ -88,9 +71,6 @@ def learn(cut: int, rate: float, seed: int, steps: int = STEPS) -> float:
     """Train a reader to repeat the symbol ``DELAY`` positions before; return its accuracy.
 
     Each update uses one batch of whole streams, whatever the cut.
-
-    Args:
-        cut: number of positions that a gradient passes at most, or ``FROZEN``.
     """
     torch.manual_seed(seed)
     model, task = RecurrentReader(), Echo(DELAY)

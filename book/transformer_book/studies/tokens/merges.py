@@ -3,8 +3,6 @@
 The package uses the `tokenizers` library, see :mod:`transformer.data.tokenizer`. This module does
 the same in plain Python, slower but readable, and produces the same merges and pieces. Pieces are
 ``bytes`` here; the library writes each byte as one printable character.
-
-Paper: section 5.1
 """
 
 import heapq
@@ -121,12 +119,7 @@ def _join(
 
 
 def apply_merges(word: str, rank: Mapping[Pair, int]) -> list[bytes]:
-    """Split one word into pieces.
-
-    Args:
-        rank: the index of each merge in the order of learning. Omitting the last merges gives a
-            smaller vocabulary.
-    """
+    """Split one word into pieces."""
     pieces = [bytes([byte]) for byte in word.encode()]
     while len(pieces) > 1:
         # The merge that was learned first, at its leftmost place.

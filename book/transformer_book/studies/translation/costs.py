@@ -1,7 +1,4 @@
-"""The arithmetic of a recorded training run, counted while its model runs.
-
-Paper: section 6.1, Table 2 (training cost)
-"""
+"""The arithmetic of a recorded training run, counted while its model runs."""
 
 from typing import Any
 
@@ -19,10 +16,6 @@ def training_work(record: dict[str, Any], length: int = 15) -> float:
     A forward pass of the model is counted, per target token; the backward pass costs twice as much.
     A multiplication and an addition are two operations, as in
     :func:`~transformer.recipes.estimate.training_flops`.
-
-    Args:
-        record: of the run.
-        length: of source and target, in tokens; it has little influence.
     """
     config = ARCHITECTURES[record.get("architecture", "transformer")][0]
     model: Any = build_model(config(**record["preset"]["model"])).eval()

@@ -38,13 +38,7 @@ def count_run(
     translations: Mapping[str, list[str]],
     data_dir: Path | str | None = None,
 ) -> Counts:
-    """Count the n-grams of a run's translations, in the form of text in which it was scored.
-
-    Args:
-        record: of the run.
-        translations: by test split.
-        data_dir: folder of the user's copies of corpus files.
-    """
+    """Count the n-grams of a run's translations, in the form of text in which it was scored."""
     preset = record["preset"]
     form = preset.get("text", "plain")
     corpus = in_form(load_corpus(record["corpus"]["name"], data_dir), form)

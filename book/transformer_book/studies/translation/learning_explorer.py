@@ -1,7 +1,4 @@
-"""Translations of the same sentences at many steps of one training run.
-
-Paper: section 5.2 (schedule)
-"""
+"""Translations of the same sentences at many steps of one training run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,11 +20,6 @@ class LearningExplorer(Explorer):
         step: place of the row that is shown first.
         final: the translations whose words are marked, such as those of averaged weights; None for
             those of the last row.
-
-    Raises:
-        ValueError: if a row has not one translation per sentence, or ``step`` is not a row.
-
-    Paper: section 5.2
     """
 
     kind = "learning-explorer"

@@ -30,7 +30,6 @@ from transformer.recipes.presets import Preset, get_preset
 from transformer.recipes.record import read_record, recorded_preset
 from transformer.recipes.translation import TranslationRun
 from transformer.saving.files import write_atomically
-from transformer.training.callbacks import Callback
 from transformer.training.curve import read_curve
 from transformer_book.speed.throughput import record_throughput, throughput_file
 from transformer_book.studies.recording import same_recipe
@@ -89,14 +88,12 @@ def state(preset: Preset, output: Path) -> str:
     return "recorded with another recipe" if stale else "missing"
 
 
-def record(
-    preset: Preset, output: Path, data_dir: Path | None = None, callbacks: Sequence[Callback] = ()
-) -> bool:
+def record(preset: Preset, output: Path, data_dir: Path | None = None) -> bool:
     """Train or resume a run and copy its results; return False if a signal stopped it."""
     folder, target = output / run_name(preset), RUNS / f"{run_name(preset)}.json"
     finished = folder / "run.json"
     if not (finished.exists() and same_recipe(read_record(finished), preset)):
-        run = TranslationRun(preset, folder, data_dir, callbacks=callbacks)
+        run = TranslationRun(preset, folder, data_dir)
         print(describe(run), flush=True)
         if not run.train():
             return False
@@ -121,18 +118,7 @@ class Item:
 def plan(
     gpu: bool, presets: Sequence[str], seeds: Sequence[int], output: Path, data_dir: Path | None
 ) -> list[Item]:
-    """List what to record, in order: what needs no text, no download, and a download.
-
-    Args:
-        gpu: whether a GPU can be used.
-        presets: of the runs; empty for all that suit this machine, and the speed of a GPU.
-        seeds: of the runs.
-        output: folder of the runs.
-        data_dir: folder of the user's own data files.
-
-    Raises:
-        ValueError: if a preset is unknown.
-    """
+    """List what to record, in order: what needs no text, no download, and a download."""
     here = {entry.name for entry in corpus_catalogue(data_dir) if entry.at_hand}
     speed = SPEED if gpu and not presets else ()
     items = [_speed(on_this_card(get_preset(name))) for name in speed]
@@ -172,13 +158,7 @@ def gpu_problem() -> str | None:
 
 
 def run_items(items: Sequence[Item], data_dir: Path | None, until: float) -> int:
-    """Record what is missing; return 1 if something failed or is left, 130 after a signal.
-
-    Args:
-        items: in order.
-        data_dir: folder of the user's own data files.
-        until: begin no item after this time, in seconds since the epoch.
-    """
+    """Record what is missing; return 1 if something failed or is left, 130 after a signal."""
     unavailable: dict[str, str] = {}  # corpora, with the reason
     skipped = []
     for item in items:

@@ -20,13 +20,7 @@ def recorded_runs(folder: Path | str = RUNS) -> dict[str, dict[str, Any]]:
 
 
 def with_first_run(record: dict[str, Any], runs: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Add "first_run" to the record of a run that started from ``runs/NAME/model``.
-
-    Args:
-        record: of the run.
-        runs: records by name. If the first run is not among them, nothing is added; nor if the
-            record has its first run already, because that one was recorded anew since.
-    """
+    """Add "first_run" to the record of a run that started from ``runs/NAME/model``."""
     if "first_run" in record:
         return record
     start = record.get("preset", {}).get("init_from")

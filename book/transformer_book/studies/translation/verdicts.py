@@ -26,13 +26,6 @@ def difference(
 ) -> Difference | None:
     """Compare two groups on the same sentences, over sentences and, where there are several, seeds.
 
-    Args:
-        one: the group whose score is the first.
-        other: the group whose score is subtracted.
-        where: test set and metric, a key of :meth:`Group.scores
-            <transformer_book.studies.translation.summary.Group.scores>`.
-        folder: of the records.
-
     Returns:
         None if a run has no score there, or its translations have not been counted.
     """
@@ -85,11 +78,7 @@ def rivals(groups: Iterable[Group]) -> list[tuple[Group, Group]]:
 def all_differences(
     groups: Iterable[Group], folder: Path | str = RUNS
 ) -> list[tuple[Group, str, str, Difference]]:
-    """Compare all :func:`rivals` by BLEU and chrF2 on each of their test sets.
-
-    Returns:
-        The rival, the test set, "BLEU" or "chrF2", and the Transformer's lead.
-    """
+    """Compare all :func:`rivals` by BLEU and chrF2 on each of their test sets."""
     found = []
     for one, other in rivals(groups):
         for where in one.scores():

@@ -142,12 +142,9 @@ def _attend(
 
 
 class PairLosses(NamedTuple):
-    """The losses of a model on each pair of some batches, in order.
+    """The losses of a model on each pair of some batches, in order."""
 
-    Args:
-        nll: negative log-likelihood of the target in nats, including EOS.
-    """
-
+    #: negative log-likelihood of the target in nats, including EOS.
     nll: Float[np.ndarray, " pairs"]
     tokens: Int[np.ndarray, " pairs"]
 
@@ -163,14 +160,7 @@ class PairLosses(NamedTuple):
         samples: int = 1000,
         seed: int = 0,
     ) -> tuple[float, Float[np.ndarray, " samples"]]:
-        """Return the loss per token beyond that of another model, with bootstrap samples.
-
-        Args:
-            other: losses of the other model, on the same pairs.
-            groups: group of each pair; whole groups are drawn. None draws single pairs.
-            samples: number of test sets to draw.
-            seed: of the draws.
-        """
+        """Return the loss per token beyond that of another model, with bootstrap samples."""
         if not np.array_equal(self.tokens, other.tokens):
             raise ValueError("both must be losses on the same pairs in the same order")
         sums = np.stack([self.nll - other.nll, self.tokens], axis=1)

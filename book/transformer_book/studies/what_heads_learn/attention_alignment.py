@@ -50,11 +50,7 @@ def word_weights(
     source_words: Sequence[int],
     row: Row = "writes",
 ) -> Float[np.ndarray, "*maps target source"]:
-    """Convert weights between tokens into weights between words.
-
-    Args:
-        weights: cross-attention of one pair; row i reads token i - 1 and writes token i.
-    """
+    """Convert weights between tokens into weights between words."""
     shift = int(row == "has read")
     used = weights[..., shift : shift + len(target_words), : len(source_words)]
     rows, columns = np.array(target_words), np.array(source_words)

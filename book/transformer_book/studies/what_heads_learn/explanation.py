@@ -3,8 +3,6 @@
 If cross-attention weights showed which source tokens a prediction depends on, removing a token with
 a large weight would change the prediction more than removing one with a small weight. Both are
 measured for each prediction and each source token.
-
-Paper: section 4 (self-attention could yield more interpretable models)
 """
 
 from collections.abc import Sequence
@@ -17,7 +15,7 @@ from torch import Tensor
 
 from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
-from transformer_book.rank_correlation import spearman
+from transformer_book.statistics import spearman
 
 #: Remove the token itself, so that the encoder never sees it, or only its vector in the encoder's
 #: output, to which cross-attention attends.
@@ -31,11 +29,7 @@ def removal_effects(
     target: Int[Tensor, "1 T"],
     removed: Removed = "token",
 ) -> Float[Tensor, "T S"]:
-    """Remove each source position in turn, and measure how far each prediction moves.
-
-    Returns:
-        Total variation between the predictions with and without the position.
-    """
+    """Remove each source position in turn, and measure how far each prediction moves."""
     size = source.size(1)
     # No query may attend to a padded position; the others keep their places.
     gaps = torch.eye(size, dtype=torch.bool)
@@ -79,11 +73,7 @@ def gradient_norms(
 def mean_agreement(
     one: Sequence[Float[np.ndarray, "_ _"]], other: Sequence[Float[np.ndarray, "_ _"]]
 ) -> Float[np.ndarray, " sentences"]:
-    """Correlate two rankings of the source tokens, prediction by prediction.
-
-    Returns:
-        For each sentence the mean of Spearman's coefficient over its predictions.
-    """
+    """Correlate two rankings of the source tokens, prediction by prediction."""
     pairs = zip(one, other, strict=True)
     return np.array(
         [np.nanmean([spearman(x, y) for x, y in zip(a, b, strict=True)]) for a, b in pairs]

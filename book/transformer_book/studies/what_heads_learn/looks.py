@@ -4,8 +4,6 @@ The paper's Figures 3 to 5 show a few heads on two sentences. Here the same ques
 many sentences: does a head attend from "he" to "Tom", from "made" to "happy", or from "her" to the
 next word more than to other words that are as far away? The comparison at equal distance matters: a
 head that looks a fixed number of positions back attends to any word there by position alone.
-
-Paper: section 4, Figures 3 to 5
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -40,21 +38,14 @@ Find = Callable[[list[str]], list[tuple[int, int]]]
 
 @dataclass(frozen=True)
 class Looks:
-    """Attention weights of the encoder's heads from one token to another, many times.
-
-    Args:
-        linked: whether the two tokens belong together.
-        group: looks are compared within a group only, for example at the same distance.
-        word: the token that attends.
-
-    Paper: section 4, Figures 3 to 5
-    """
+    """Attention weights of the encoder's heads from one token to another, many times."""
 
     weights: Float[np.ndarray, "looks layers H"]
-    linked: Bool[np.ndarray, " looks"]
+    linked: Bool[np.ndarray, " looks"]  #: whether the two tokens belong together.
+    #: looks are compared within a group only, for example at the same distance.
     group: Int[np.ndarray, " looks"]
     sentence: Int[np.ndarray, " looks"]
-    word: np.ndarray
+    word: np.ndarray  #: the token that attends.
 
     def excess(self) -> Float[np.ndarray, "layers H"]:
         """Return the mean weight between linked tokens minus that of others in the same group.
@@ -64,11 +55,7 @@ class Looks:
         return self._excess(self.linked, np.ones(len(self.linked)))
 
     def excess_draws(self, samples: int = 200, seed: int = 0) -> np.ndarray:
-        """Return bootstrap samples of :meth:`excess` over sentences.
-
-        Returns:
-            (samples, layers, H); NaN for a sample in which no group has both kinds.
-        """
+        """Return bootstrap samples of :meth:`excess` over sentences."""
         random, n = np.random.default_rng(seed), int(self.sentence.max()) + 1
         times = random.multinomial(n, np.full(n, 1 / n), size=samples)
         return np.stack([self._excess(self.linked, row[self.sentence]) for row in times])
@@ -111,8 +98,6 @@ def looks_at_name(
     """Collect the weights to a name at the start from all later words; pronouns are linked to it.
 
     A group holds all words at one distance from the name, of all sentences.
-
-    Paper: section 4, Figure 4
     """
 
     def find(labels: list[str]) -> list[tuple[int, int]]:
@@ -134,14 +119,7 @@ def looks_between(
     same: Literal["distance", "key"] = "distance",
     batch_size: int = 64,
 ) -> Looks:
-    """Collect the weights between linked tokens, and between others of the same sentence.
-
-    Args:
-        same: compare with all pairs that are as far apart, or with the weights that all other
-            tokens give to the same one.
-
-    Paper: section 4, Figures 3 and 5
-    """
+    """Collect the weights between linked tokens, and between others of the same sentence."""
 
     def others(labels: list[str], link: tuple[int, int]) -> list[tuple[int, int]]:
         if same == "key":

@@ -3,8 +3,6 @@ word elsewhere, the end of the sentence, punctuation, or the word being translat
 
 Uniform attention has a share on everything, so each score comes with that of uniform attention on
 the same sentences, and untrained models show the scores that arise by chance.
-
-Paper: section 4 (individual attention heads learn to perform different tasks), Figures 3 to 5
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -40,13 +38,10 @@ Named = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class RoleScores:
-    """The share of attention of each head of one kind on each role.
-
-    Args:
-        weight: mean weight on the role's keys, over the queries that have such keys, 0 to 1.
-    """
+    """The share of attention of each head of one kind on each role."""
 
     roles: tuple[str, ...]
+    #: mean weight on the role's keys, over the queries that have such keys, 0 to 1.
     weight: Float[np.ndarray, "roles layers H"]
     even: Float[np.ndarray, " roles"]
     queries: Int[np.ndarray, " roles"]
@@ -74,12 +69,7 @@ def role_patterns(
     marks: Collection[int],
     links: Links | None = None,
 ) -> tuple[Bool[Tensor, "B T S"], dict[str, Bool[Tensor, "B T S"]]]:
-    """Return which keys each query may see, and which of these belong to each role.
-
-    Args:
-        links: of each pair, source by target tokens; without them "translated" and "just read"
-            are omitted.
-    """
+    """Return which keys each query may see, and which of these belong to each role."""
     c = model.config
     t, s = torch.arange(queries.size(1))[:, None], torch.arange(keys.size(1))
     asks, asked = (queries != c.pad_id)[:, :, None], (keys != c.pad_id)[:, None, :]
@@ -116,10 +106,7 @@ def role_scores(
     marks: Collection[int],
     links: Sequence[Links] | None = None,
 ) -> dict[Kind, RoleScores]:
-    """Score every head of a model in every role.
-
-    Paper: section 4, Figures 3 to 5
-    """
+    """Score every head of a model in every role."""
     sums: dict[Kind, dict[str, list[Any]]] = {kind: {} for kind in KINDS}
     for i, batch in enumerate(batches):
         with evaluation_mode(model):
@@ -153,11 +140,7 @@ def _divide(found: dict[str, list[Any]]) -> RoleScores:
 
 
 def threshold(untrained: Sequence[Named], kind: Kind) -> dict[str, float]:
-    """Return the best score of any head of any untrained model in each role.
-
-    Args:
-        untrained: by the name of a head its score in each role, one mapping per model.
-    """
+    """Return the best score of any head of any untrained model in each role."""
     best: dict[str, float] = {}
     for model in untrained:
         for name, scores in model.items():

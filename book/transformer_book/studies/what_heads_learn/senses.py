@@ -4,17 +4,17 @@ The sense of an English word is read from the German side of its pair: "right" i
 the German has "rechts", and means "correct" where it has "richtig". Two questions for each head: do
 its outputs at the word differ between the senses, and does the German word become less probable in
 one sense than in the other when the head is silenced?
-
-Paper: section 4 (individual attention heads learn to perform different tasks)
 """
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+import yaml
 from jaxtyping import Bool, Float, Int
 
 from transformer.inference.batches import pad
@@ -26,41 +26,10 @@ from transformer_book.studies.simple_translators import words_of
 from transformer_book.studies.what_heads_learn.ablation import Head, edited, heads_of, silent
 from transformer_book.studies.what_heads_learn.attention_alignment import token_words
 
-#: English words with two senses, and the German words that show each. Fixed before any measurement.
-SENSES: dict[str, dict[str, str]] = {
-    "right": {
-        "direction": "rechts rechte rechten rechter",
-        "correct": "recht richtig richtige richtigen richtiger richtiges",
-    },
-    "left": {
-        "direction": "links linke linken linker linkes",
-        "gone": "verlassen verließ verließen gegangen ging ließ gelassen lassen übrig weg",
-    },
-    "like": {
-        "similar to": "wie",
-        "be fond of": "mag magst mögen mögt gern gerne möchte möchtest möchten gefällt gefallen "
-        "mochte",
-    },
-    "light": {
-        "lamp": "licht lichter lampe ampel",
-        "not dark or heavy": "leicht leichte hell helle",
-    },
-    "watch": {
-        "clock": "uhr armbanduhr taschenuhr",
-        "look": "sehen sehe sieht siehst sah fernsehen schaue schauen fern pass angesehen ansehen "
-        "aufpassen zusehen",
-    },
-    "cold": {
-        "illness": "erkältung erkältet erkälten schnupfen",
-        "not warm": "kalt kalte kalten kaltes kälte kalter",
-    },
-    "close": {
-        "shut": "schließen schloss zu schließt zumachen schließ schlösse geschlossen",
-        "near": "nahe nah nähe eng enge engen engeren knapp fast",
-    },
-    "bank": {"money": "bank", "river": "ufer"},
-    "spring": {"season": "frühling frühjahr", "coil or source": "feder quelle"},
-}
+#: English words with two senses, and the German words that show each.
+SENSES: dict[str, dict[str, str]] = yaml.safe_load(
+    Path(__file__).with_suffix(".yml").read_text(encoding="utf-8")
+)
 LEAST, MOST = 10, 40  # sentences per sense
 NEAR = 3  # tokens to each side of the word in the description of its attention
 
@@ -92,14 +61,7 @@ def examples(word: str, pairs: Iterable[tuple[str, str]], most: int = MOST) -> l
 def told_apart(
     features: Float[np.ndarray, "n heads size"], labels: Bool[np.ndarray, "*samples n"]
 ) -> Float[np.ndarray, "*samples heads"]:
-    """Return how often the nearer of two means, without the example itself, has its label.
-
-    Args:
-        labels: one labelling, or several such as shuffled ones; each needs two of both labels.
-
-    Returns:
-        The mean of both labels' rates: 0.5 by guessing.
-    """
+    """Return how often the nearer of two means, without the example itself, has its label."""
     n, heads, _ = features.shape
     scaled = features - features.mean(axis=0)
     scaled = scaled / (scaled.std(axis=0) + 1e-9)
@@ -175,11 +137,7 @@ def word_losses(
     heads: Collection[Head | None] | None = None,
     batch_size: int = 64,
 ) -> Float[np.ndarray, "n heads"]:
-    """Return the loss of the German word in nats, with each head silenced; None silences none.
-
-    Args:
-        heads: None first and then all heads of the model, if not given.
-    """
+    """Return the loss of the German word in nats, with each head silenced; None silences none."""
     model = translator.model
     assert isinstance(model, Transformer)
     silenced = list(heads) if heads is not None else [None, *heads_of(model.config)]

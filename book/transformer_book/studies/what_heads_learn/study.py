@@ -1,8 +1,6 @@
 """Roles, ablation losses, BLEU and alignments of each head of the shipped model.
 
 The measurements take several minutes, too long for a page of the book, so they are recorded.
-
-Paper: section 4 and Figures 3 to 5
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,6 +23,7 @@ from transformer.inference.significance import bootstrap, interval, sentence_cou
 from transformer.inference.translator import Translator
 from transformer.model.transformer import Transformer
 from transformer.recipes.record import read_record
+from transformer_book.studies.recording import Recording, shipped
 from transformer_book.studies.what_heads_learn.ablation import (
     KINDS,
     Edit,
@@ -51,6 +50,7 @@ from transformer_book.studies.what_heads_learn.word_alignment import (
     WordAligner,
     aligned_both_ways,
     alignment_error_rate,
+    hand_aligned,
 )
 
 # For each group of heads and each edit: a change, and the ends of its interval.
@@ -67,14 +67,10 @@ BATCH_TOKENS = 1024
 
 @dataclass(frozen=True)
 class StudyText:
-    """Pairs of a test split in batches, with their word alignments.
-
-    Args:
-        groups: of the pairs that share a sentence, in the order of the batches.
-    """
+    """Pairs of a test split in batches, with their word alignments."""
 
     batches: list[Batch]
-    groups: list[int]
+    groups: list[int]  #: of the pairs that share a sentence, in the order of the batches.
     pairs: list[list[AlignedPair]]
     marks: list[int]
     aligners: tuple[WordAligner, WordAligner]
@@ -127,9 +123,6 @@ def loss_without(
     say: Callable[[str], None] = lambda line: None,
 ) -> tuple[PairLosses, Measured]:
     """Edit heads, one group after another, and measure the added loss.
-
-    Args:
-        found: results to add to, which are not measured again; None for no results.
 
     Returns:
         The losses of the unedited model, and for each group and edit: the added nats per token,
@@ -192,11 +185,6 @@ def bleu_without(
 ) -> tuple[float, dict[str, list[float]], str]:
     """Silence heads, one group after another, and translate greedily.
 
-    Args:
-        texts: takes the translations, by the name of the group; those of the unedited model are
-            named "whole".
-        found: results to add to, which are not measured again; None for no results.
-
     Returns:
         BLEU of the unedited model; for each group the loss in BLEU, and the ends of its 95%
         interval over groups of pairs that share a sentence; and the signature of the scores.
@@ -223,12 +211,7 @@ def bleu_without(
 def alignment_errors(
     translator: Translator, right: Sequence[AlignedPair], row: Row
 ) -> dict[str, float]:
-    """Return the alignment error rate of cross-attention as a word alignment.
-
-    Returns:
-        The error rate of each head ("cross 3.1"), of the mean of each layer ("cross layer 3") and
-        of the mean of all.
-    """
+    """Return the alignment error rate of cross-attention as a word alignment."""
     weights = [cross_word_weights(translator, pair, row) for pair in right]
     layers, heads = weights[0].shape[:2]
 
@@ -259,3 +242,61 @@ def plain_scores(scores: Mapping[Kind, RoleScores]) -> dict[str, dict[str, float
         for kind in KINDS
         for layer, index in np.ndindex(scores[kind].weight.shape[1:])
     }
+
+
+PAIRS, BLEU_PAIRS, ALIGNER_PAIRS = 1000, 400, 30_000
+
+
+def heading() -> dict[str, Any]:
+    """Return the model and the corpus in the record."""
+    return shipped()[-1]
+
+
+def fill(recording: Recording) -> None:
+    """Add what a record and its translations do not hold yet."""
+    record, texts, save = recording.content, recording.texts, recording.save
+    translator, corpus, _ = shipped()
+    model, known = translator.model, "roles" in record
+    assert isinstance(model, Transformer)
+    text = study_text(translator, corpus, PAIRS, 1 if known else ALIGNER_PAIRS)
+    if not known:
+        record |= roles_and_alignments(translator, text)
+        save("roles and alignments")
+    groups, loss = head_groups(model), record.setdefault("loss", {})
+    few = Split(corpus.test.source[:BLEU_PAIRS], corpus.test.target[:BLEU_PAIRS])
+    record |= dict(pairs=PAIRS, bleu_pairs=BLEU_PAIRS)
+
+    def measure_loss(*edits: str) -> None:
+        some = {name: EDITS[name] for name in edits}
+        whole, _ = loss_without(model, text, groups, some, loss, save)
+        record.setdefault("whole", {}).update(loss=whole.mean, tokens=int(whole.tokens.sum()))
+
+    measure_loss("silent", "shuffled")
+    mixed = record.setdefault("mixed", {})
+    loss_without(model, text, mixed_groups(model), dict(silent=EDITS["silent"]), mixed, save)
+    # The most important heads come first, so that a stopped recording has them.
+    order = sorted(groups, key=lambda name: -loss[name]["silent"][0])
+    ordered, lost = {name: groups[name] for name in order}, record.setdefault("bleu", {})
+    score, _, signature = bleu_without(translator, few, ordered, texts, lost, save)
+    record["whole"]["BLEU"], record["signature"] = score, signature
+    measure_loss("even")
+    save("all")
+
+
+def roles_and_alignments(translator: Translator, text: StudyText) -> dict[str, Any]:
+    """Score the heads of this and of untrained models, and read alignments from them."""
+    links, model = text.links(translator), translator.model
+    assert isinstance(model, Transformer)
+    scores = role_scores(model, text.batches, text.marks, links)
+    untrained = untrained_scores(translator, text, links)
+    references = dict(hand=hand_aligned(), aligner=[p for batch in text.pairs for p in batch])
+    return dict(
+        roles=plain_scores(scores),
+        even={k: dict(zip(s.roles, s.even.tolist(), strict=True)) for k, s in scores.items()},
+        queries={k: dict(zip(s.roles, s.queries.tolist(), strict=True)) for k, s in scores.items()},
+        untrained=dict(seeds=list(UNTRAINED_SEEDS), roles=[plain_scores(s) for s in untrained]),
+        alignment={
+            name: {row: alignment_errors(translator, right, row) for row in ("writes", "has read")}
+            for name, right in references.items()
+        },
+    )

@@ -25,16 +25,12 @@ HAND_ALIGNED = Path(__file__).parent / "hand_alignments.json"
 
 @dataclass(frozen=True)
 class AlignedPair:
-    """A sentence pair with its word alignment.
-
-    Args:
-        possible: allowed links, including the sure ones.
-    """
+    """A sentence pair with its word alignment."""
 
     source: str
     target: str
     sure: WordLinks
-    possible: WordLinks
+    possible: WordLinks  #: allowed links, including the sure ones.
 
 
 class WordAligner:
@@ -73,11 +69,7 @@ class WordAligner:
     def probabilities(
         self, source: Sequence[str], target: Sequence[str]
     ) -> Float[np.ndarray, "target source"]:
-        """Return the probability of each source word, or of none, for each target word.
-
-        Returns:
-            Rows sum to 1; column 0 is "none", column i + 1 is source word i.
-        """
+        """Return the probability of each source word, or of none, for each target word."""
         s = [0, *(self._source.get(word, -1) for word in source)]
         joint = self._prior(len(source), len(target))
         for row, word in enumerate(target):

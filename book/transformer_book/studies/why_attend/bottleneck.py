@@ -3,8 +3,6 @@
 Without attention, the decoder reads the source through one vector of fixed size. The task needs
 every symbol of the source, so it shows how much of a source such a vector carries after how much
 training.
-
-Paper: section 1 and 2 (recurrent encoder-decoders with attention)
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,16 +34,11 @@ BATCH = 32
 
 @dataclass(frozen=True)
 class Reader:
-    """How the decoder reads the source.
-
-    Args:
-        attention: whether it attends; if not, it gets one vector.
-        size: numbers in the decoder's state, and so in that vector.
-    """
+    """How the decoder reads the source."""
 
     name: str
-    attention: bool
-    size: int
+    attention: bool  #: whether it attends; if not, it gets one vector.
+    size: int  #: numbers in the decoder's state, and so in that vector.
 
     def model(self, seed: int) -> RecurrentTranslator:
         """Make the translator with weights drawn from a seed."""
@@ -68,19 +61,7 @@ def learn(
     steps: Sequence[int] = STEPS,
     size: int = 200,
 ) -> tuple[RecurrentTranslator, list[list[float]]]:
-    """Train a translator and measure it on the way. Adam starts afresh after each measurement.
-
-    Args:
-        reader: how it reads the source.
-        seed: of its weights and of the training sequences.
-        factor: of the learning rate of Eq. (3).
-        steps: training steps after which to measure, in rising order.
-        size: number of new sequences of each length to measure on.
-
-    Returns:
-        The translator, and per entry of ``steps`` the share of sequences of each of ``LENGTHS``
-        that it reverses without a mistake.
-    """
+    """Train a translator and measure it on the way. Adam starts afresh after each measurement."""
     model, shares, done = reader.model(seed), [], 0
 
     for goal in steps:

@@ -1,6 +1,0 @@
-"""Helpers of the tests of the book lie beside them."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
