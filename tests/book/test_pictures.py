@@ -10,14 +10,11 @@ from importlib import import_module, resources
 import numpy as np
 import pytest
 
-from transformer import Tokenizer, Translator
-from transformer.data.batching import TokenBatches, encode_pairs, padding_waste
-from transformer.data.corpora import Split
+from transformer import Translator
 from transformer_book import picture, pictures
 from transformer_book.palette import ROLES, VARIABLES
 from transformer_book.pictures import attention
 from transformer_book.pictures.after.full_model import as_it_learns, kept_words
-from transformer_book.pictures.recipe import batches
 
 FOLDER = pkgutil.walk_packages(pictures.__path__, f"{pictures.__name__}.")
 MODULES = [import_module(each.name) for each in FOLDER]
@@ -77,16 +74,6 @@ def test_the_numbers_of_the_lookup_are_the_models():
     fourth = seen.encoder[0][3][[token.strip("▁") for token in seen.source_tokens].index("it")]
     shown = " ".join(words(attention.one_lookup().drawn[0]))
     assert " ".join(f"{weight:.2f}" for weight in fourth) in shown
-
-
-def test_padding_is_that_of_the_packages_batches():
-    texts = [text for text, _ in batches.eight_sentences()]
-    pairs = encode_pairs(Tokenizer.from_pretrained("tatoeba-en-de"), Split(texts, texts))
-    made = TokenBatches(pairs, 1000)
-    for order in batches.orders().values():
-        empty, area = batches.padding(order)
-        parts = [made.batch(np.array(order[start : start + 4])) for start in (0, 4)]
-        assert empty / area == pytest.approx(padding_waste(parts))
 
 
 def test_kept_words_are_a_longest_common_subsequence():

@@ -1,6 +1,7 @@
 """What every recorder shares, and what every record keeps to."""
 
 import argparse
+import importlib
 import json
 import re
 import runpy
@@ -11,16 +12,21 @@ from pathlib import Path
 import pytest
 import typer
 
-from transformer import lab
+import transformer_book
 from transformer.cli import app
+from transformer.data.corpora import load_corpus
+from transformer.data.corpora.download import sha256
 from transformer.recipes import record
 from transformer.recipes.overrides import parse_changes
 from transformer.recipes.presets import get_preset
 from transformer.recipes.record import read_record
+from transformer.saving.locate import locate
 from transformer_book.studies import recording
-from transformer_book.studies.recording import Recording, stored_texts
+from transformer_book.studies.record import STUDIES
+from transformer_book.studies.recording import Recording, same_recipe, stored_texts
 
-LAB = Path(lab.__file__).parent
+BOOK = Path(transformer_book.__file__).parent
+TEXTS = {path: path.read_text(encoding="utf-8") for path in BOOK.rglob("*.json")}
 
 
 def test_measurements_are_rounded_and_settings_are_kept(tmp_path):
@@ -28,8 +34,6 @@ def test_measurements_are_rounded_and_settings_are_kept(tmp_path):
     made = Recording(path, "module", digits=3, training=dict(adam_eps=1e-9))
     made.content["runs"] = [dict(loss=1.23456)]
     made.save("one run")
-    again = Recording(path, "module", digits=3, training=dict(adam_eps=1e-9))
-    again.save("nothing new")
     written = read_record(path)
     assert written["training"] == dict(adam_eps=1e-9)
     assert written["runs"] == [dict(loss=1.235)]
@@ -68,9 +72,7 @@ def test_a_record_is_continued_under_the_heading_that_began_it(tmp_path):
     path = tmp_path / "record.json"
     Recording(path, "module", sizes=(1, 2)).save("begun")
     assert Recording(path, "module", sizes=(1, 2)).content["sizes"] == (1, 2)
-    with pytest.raises(
-        ValueError, match="recorded with a different value of sizes: delete the file"
-    ):
+    with pytest.raises(ValueError, match="different value of sizes: delete the file"):
         Recording(path, "module", sizes=(1, 3))
 
 
@@ -80,7 +82,7 @@ def test_a_record_that_was_written_does_not_change_the_code_version(tmp_path, mo
         options = [word for each in own for word in ("-c", each)]
         subprocess.run(["git", "-C", tmp_path, *options, *words], check=True, capture_output=True)
 
-    code, result = tmp_path / "package/recipes/record.py", tmp_path / "package/lab/record.json"
+    code, result = tmp_path / "package/recipes/record.py", tmp_path / "package/studies/a.json"
     for path in (code, result):
         path.parent.mkdir(parents=True)
         path.write_text("{}")
@@ -94,18 +96,41 @@ def test_a_record_that_was_written_does_not_change_the_code_version(tmp_path, mo
     assert record.describe_environment()["code"] == clean and "dirty" not in clean
     code.write_text("{1: 2}")
     assert record.describe_environment()["code"] == clean.replace(")", "-dirty)")
-    git("checkout", str(code))
-    (tmp_path / "package/lab/new.py").write_text("")
-    assert record.describe_environment()["code"] == clean.replace(")", "-dirty)")
 
 
 def test_records_are_of_a_clean_commit():
-    dirty = {
-        path.relative_to(LAB).as_posix()
-        for path in LAB.rglob("*.json")
-        if re.search(r'"code":\s*"[^"]*dirty', path.read_text(encoding="utf-8"))
-    }
+    dirty = {path for path, text in TEXTS.items() if re.search(r'"code":\s*"[^"]*dirty', text)}
     assert not dirty, "made from a changed working tree: commit, and record again"
+
+
+def test_records_of_a_shipped_model_belong_to_its_weights_and_corpus():
+    contents = map(json.loads, TEXTS.values())
+    found = [each for each in contents if "sha256" in dict(each.get("model", {}))]
+    for each in found:
+        weights = locate(each["model"]["name"]).folder / "model.safetensors"
+        assert each["model"]["sha256"] == sha256(weights), each["command"]
+    assert len(found) >= 4
+    corpora = {(each["corpus"]["name"], each["corpus"]["sha256"]) for each in found}
+    assert all(load_corpus(name).checksum == checksum for name, checksum in corpora)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_no_run_of_a_study_is_missing(name):
+    study = importlib.import_module(f"transformer_book.studies.{name}")
+    record = read_record(study.RECORD)
+    assert next(iter(study.missing(record["runs"])), None) is None
+    assert json.loads(json.dumps(study.HEADING)).items() <= record.items()
+
+
+@pytest.mark.parametrize(
+    "changes", [dict(beam_size=7), dict(d_ff=32), dict(max_steps=31), dict(corpus="multi30k-en-de")]
+)
+def test_a_change_of_any_part_is_another_recipe(changes):
+    smoke = get_preset("smoke")
+    old = smoke.to_dict()
+    del old["penalty"], old["training"]["accumulate"]  # they had their defaults
+    assert same_recipe(dict(preset=old), smoke)
+    assert not same_recipe(dict(preset=smoke.with_changes(**changes).to_dict()), smoke)
 
 
 class Understood(Exception):
@@ -122,7 +147,7 @@ def test_the_command_of_every_record_exists(monkeypatch):
         raise Understood
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop)
-    contents = [json.loads(path.read_text(encoding="utf-8")) for path in LAB.rglob("*.json")]
+    contents = map(json.loads, TEXTS.values())
     commands = {content["command"] for content in contents if "command" in content}
     for command in sorted(commands):
         words = shlex.split(command)
@@ -136,6 +161,6 @@ def test_the_command_of_every_record_exists(monkeypatch):
             parse_changes(get_preset(given["preset"]), given["changes"] or [])
         else:
             program, target = words
-            makefile = (LAB.parents[1] / "Makefile").read_text(encoding="utf-8")
+            makefile = (BOOK.parents[1] / "Makefile").read_text(encoding="utf-8")
             assert program == "make" and f"\n{target}:" in makefile, command
     assert len(commands) > 40

@@ -5,8 +5,6 @@ encoded text, spaces included. Nothing is lower-cased or otherwise normalised.
 
 The files are saved in Hugging Face's format, so ``AutoTokenizer.from_pretrained(folder)`` of
 `transformers` gives the same ids, with ``<eos>`` at the end of each text.
-
-Paper: section 5.1
 """
 
 import json
@@ -93,8 +91,6 @@ class Tokenizer:
 
         Raises:
             ValueError: if ``vocab_size`` is out of range, or larger than the text supports.
-
-        Paper: section 5.1
         """
         # The special tokens and all bytes are always there.
         sizes = whole(len(SPECIAL_TOKENS) + len(_ALPHABET), LARGEST_VOCABULARY)
@@ -209,8 +205,6 @@ class Tokenizer:
 
         Raises:
             ValueError: if the text contains half a surrogate pair, which is not valid Unicode.
-
-        Paper: section 5.1
         """
         return self.encode_batch([text])[0]
 

@@ -26,10 +26,7 @@ class Dropout(nn.Dropout):
     """
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Set each element to zero with probability ``p`` in training; do nothing otherwise.
-
-        Paper: section 5.4
-        """
+        """Set each element to zero with probability ``p`` in training; do nothing otherwise."""
         if not self.training or self.p == 0:
             return x
         dropped = round(self.p * _STEPS)

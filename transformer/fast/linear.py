@@ -54,10 +54,7 @@ class Linear(nn.Linear):
     """
 
     def forward(self, x: Float[Tensor, "*batch features"]) -> Float[Tensor, "*batch out"]:
-        """Compute x W^T + b.
-
-        Paper: sections 3.2.2, 3.3 and 3.4
-        """
+        """Compute x W^T + b."""
         return linear(x, self.weight, self.bias)
 
 

@@ -86,10 +86,7 @@ class PackedAttention(MultiHeadAttention):
         mask: Bool[Tensor, "..."] | None = None,
         is_causal: bool = False,
     ) -> Float[Tensor, "*batch T d_model"]:
-        """Attend as :class:`~transformer.model.attention.MultiHeadAttention` does.
-
-        Paper: section 3.2.2
-        """
+        """Attend as :class:`~transformer.model.attention.MultiHeadAttention` does."""
         if torch.compiler.is_compiling():
             return super().forward(x, memory, mask, is_causal)
         packings = _PACKINGS.get()
@@ -118,10 +115,7 @@ class PackedAttention(MultiHeadAttention):
         mask: Bool[Tensor, "..."] | None = None,
         is_causal: bool = False,
     ) -> Float[Tensor, "*batch T features"]:
-        """Attend in every head; under autocast in float32, whose backward pass is faster on a CPU.
-
-        Paper: section 3.2.2
-        """
+        """Attend in every head; under autocast in float32, whose backward pass is faster here."""
         if not torch.is_autocast_enabled("cpu"):
             return super().attend(query, key, value, mask, is_causal)
         with torch.autocast("cpu", enabled=False):
@@ -167,10 +161,7 @@ class PackedTransformer(Transformer):
     """
 
     def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S d_model"]:
-        """Encode; see :meth:`~transformer.model.transformer.Transformer.encode`.
-
-        Paper: section 3.1, Encoder
-        """
+        """Encode; see :meth:`~transformer.model.transformer.Transformer.encode`."""
         require_ids("source", source)
         packing = self._packing(source)
         if packing.rows is None:
@@ -187,10 +178,7 @@ class PackedTransformer(Transformer):
         memory: Float[Tensor, "B S d_model"],
         source: Int[Tensor, "B S"],
     ) -> Float[Tensor, "B T d_model"]:
-        """Decode; see :meth:`~transformer.model.transformer.Transformer.decoder_states`.
-
-        Paper: section 3.1, Decoder
-        """
+        """Decode; see :meth:`~transformer.model.transformer.Transformer.decoder_states`."""
         require_ids("target", target, rows=len(source))
         queries, keys = self._packing(target), self._packing(source)
         if queries.rows is None and keys.rows is None:
@@ -203,18 +191,12 @@ class PackedTransformer(Transformer):
         return queries.pad(self.decoder_norm(x))
 
     def source_mask(self, source: Int[Tensor, "B S"]) -> Bool[Tensor, "B 1 1 S"] | None:
-        """Say which source positions may be attended to; None, which is faster, for all of them.
-
-        Paper: section 3.2.3
-        """
+        """Say which source positions may be attended to; None, which is faster, for all of them."""
         mask = super().source_mask(source)
         return None if mask is None or (may_look(source) and bool(mask.all())) else mask
 
     def logits(self, states: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch V"]:
-        """Apply the output projection.
-
-        Paper: section 3.4
-        """
+        """Apply the output projection."""
         if self.config.sharing == "none":
             return self.output(states)
         return linear(states, self.output_weight)

@@ -24,10 +24,7 @@ class HalfResidual(Residual):
     def forward(
         self, x: Float[Tensor, "B T d_model"], sublayer: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "B T d_model"]:
-        """Apply ``sublayer`` to ``x`` and add its output to ``x``.
-
-        Paper: section 3.1
-        """
+        """Apply ``sublayer`` to ``x`` and add its output to ``x``."""
         output, device = super().forward(x, sublayer), x.device.type
         half = torch.is_autocast_enabled(device)
         return output.to(torch.get_autocast_dtype(device)) if half else output

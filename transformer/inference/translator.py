@@ -307,8 +307,6 @@ class Translator:
             ValueError: if a sentence has more tokens than the model takes, or an option is out of
                 range or not a number where it must be one.
             ModuleNotFoundError: if ``sentencex`` is needed and not installed.
-
-        Paper: section 6.1
         """
         use_one_thread_after_fork()
         chosen = SearchOptions.of(options, **search)
@@ -388,8 +386,6 @@ class Translator:
         Raises:
             TypeError: if the model is not a Transformer.
             ValueError: if the source is empty or a text has more tokens than the model takes.
-
-        Paper: section 3.2.3, Figures 3 to 5
         """
         use_one_thread_after_fork()
         if not isinstance(self.model, Transformer):

@@ -282,8 +282,6 @@ class TranslationLoss(nn.Module):
             labels: the tokens to predict.
             rows: places of the real ones in ``labels.flatten()``. Without them a GPU has to wait
                 until they are found.
-
-        Paper: section 5.4
         """
         pad_id = self.model.config.pad_id
         run = self._compiled_model or self._run_model

@@ -242,8 +242,6 @@ class Trainer:
                 a name that the curve uses itself.
             OSError: if a checkpoint cannot be written; the previous one stays. It is raised after
                 the next step, or at the end.
-
-        Paper: sections 5.1 to 5.4
         """
         config = self.config
         with self._session():
@@ -328,10 +326,7 @@ class Trainer:
         self.stop_requested = self.interruption.requested = True
 
     def checkpoints(self) -> list[Path]:
-        """Return the weight files of the last checkpoints, oldest first.
-
-        Paper: section 6.1
-        """
+        """Return the weight files of the last checkpoints, oldest first."""
         return run_folder.checkpoints(self.folder)
 
     # ------------------------------------------------------------------ around the loop

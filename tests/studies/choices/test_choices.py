@@ -1,0 +1,129 @@
+"""Table 3 at our size: the paper's ratios, scores as recorded, and fair verdicts."""
+
+import math
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from transformer.model.config import TransformerConfig
+from transformer.recipes.record import describe_environment, read_record
+from transformer_book.rank_correlation import spearman, spearman_interval
+from transformer_book.studies.choices import record, study
+from transformer_book.studies.choices.claims import (
+    CONCLUSIONS,
+    Conclusion,
+    gains,
+    paired_interval,
+    support,
+    verdict,
+)
+from transformer_book.studies.choices.study import ROWS, SCALES, row_preset
+from transformer_book.studies.recording import stored_texts
+
+
+def test_a_gain_is_above_zero_for_the_better_row():
+    perplexities = {"base": {1: 4.0, 2: 5.0}, "A1": {2: 10.0, 3: 1.0}}
+    assert gains(perplexities, "perplexity", "base", "A1") == pytest.approx([math.log(2)])
+    assert gains(perplexities, "BLEU", "base", "A1") == [-5.0]
+
+
+@pytest.mark.parametrize(
+    "first, second, counts, expected",
+    [
+        (-2, -3, (2, 0), "holds"),
+        (-2, 3, (1, 1), "holds in part"),
+        (0, 0, (0, 0), "undecided"),
+        (0, 3, (0, 1), "does not hold"),
+    ],
+)
+def test_verdicts(first, second, counts, expected):
+    """Both rows are said to be worse than base; the numbers are their distances in BLEU."""
+    asked = Conclusion("B", "", (("base", "B1"), ("base", "B2")))
+    base, spread = np.array([24.0, 22.0, 27.0, 25.0]), np.array([-0.3, 0.1, 0.4, -0.2])
+    rows = {"base": base, "B1": base + first + spread, "B2": base + second - spread}
+    values = {row: dict(enumerate(map(float, scores), 1)) for row, scores in rows.items()}
+    assert support(values, "BLEU", asked) == counts
+    assert verdict(values, "BLEU", asked) == expected
+
+
+def test_the_interval_is_that_of_the_paired_t_test():
+    one, other = np.array([24.0, 22.0, 27.0, 25.0]), np.array([23.5, 21.9, 25.6, 24.1])
+    asked = ttest_rel(one, other)
+    found = paired_interval(list(one - other), 0.9)
+    assert found == pytest.approx(tuple(asked.confidence_interval(0.9)))
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 4])
+@pytest.mark.parametrize("conclusion", CONCLUSIONS, ids=lambda c: c.text)
+def test_rows_without_a_difference_rarely_get_a_verdict(conclusion, seeds):
+    """All rows share one distribution: at most 5% of studies may find anything."""
+    random, metric, studies = np.random.default_rng(0), conclusion.metric or "BLEU", 2000
+    rows = sorted({row for pair in conclusion.pairs for row in pair})
+    wrong = 0
+    for scores in np.exp(random.normal(3, 0.05, size=(studies, len(rows), seeds))):
+        values = {row: dict(enumerate(found)) for row, found in zip(rows, scores, strict=True)}
+        wrong += verdict(values, metric, conclusion) != "undecided"
+    # Of 21 tests, some are beyond two standard errors by chance.
+    assert wrong / studies <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
+def test_ratios_to_base_are_the_papers(scale):
+    def keys(config):
+        return config.d_k or config.d_model // config.num_heads
+
+    paper, ours = TransformerConfig.base(), scale.base.model
+    for row in ROWS:
+        place = (row,) if row in ("base", "big") else (row[0], int(row[1]))
+        theirs, mine = TransformerConfig.table3(*place), row_preset(scale, row).model
+        for name in ("d_model", "d_ff", "num_heads", "num_layers"):
+            ratio = getattr(theirs, name) / getattr(paper, name)
+            assert getattr(mine, name) == ratio * getattr(ours, name), (row, name)
+        assert keys(mine) * keys(paper) == keys(theirs) * keys(ours), row
+        for name in ("dropout", "positions", "norm", "activation"):
+            assert getattr(mine, name) == getattr(theirs, name), (row, name)
+        assert mine.vocab_size == ours.vocab_size
+
+
+def test_seeds_are_added_one_by_one_at_different_commits(corpus, tmp_path, monkeypatch):
+    """The whole command, with a model and a text that train in a second."""
+    scale = SCALES["table-3-settled"]
+    base = scale.base.with_changes(
+        vocab_size=300, d_model=32, d_ff=32, max_steps=2, batch_tokens=200, save_every=1,
+        validate_every=2, train_pairs=100, test_pairs=10, beam_size=2,
+    )  # fmt: skip
+    scale = replace(scale, base=base, rows=("base", "A1"), split="test")
+    monkeypatch.setitem(SCALES, scale.name, scale)
+    monkeypatch.setattr(study, "load_corpus", lambda *_: corpus)
+    monkeypatch.setattr(record, "FOLDER", tmp_path / "runs")
+    output = tmp_path / "record.json"
+
+    def run(seed, code):
+        environment = describe_environment() | dict(code=code)
+        monkeypatch.setattr(record, "describe_environment", lambda: environment)
+        words = ["record", "--scale", scale.name, "--seeds", str(seed), "--output", str(output)]
+        monkeypatch.setattr(sys, "argv", words)
+        record.main()
+        return read_record(output)["runs"]
+
+    first = run(1, "one")
+    both = run(2, "two")
+    assert [(r["row"], r["seed"]) for r in both] == [(r, s) for r in ("base", "A1") for s in (1, 2)]
+    assert both[::2] == first
+    assert [r["environment"]["code"] for r in both] == ["one", "two"] * 2
+    assert run(1, "three") == both  # nothing was missing
+    assert stored_texts(output).keys() == {f"{r['row']}, seed {r['seed']}" for r in both}
+
+
+def test_rank_correlation():
+    x, y = [1, 2, 2, 9], [0.1, 0.5, 0.5, 0.7]
+    assert spearman(x, y) == pytest.approx(1) and spearman(x, y[::-1]) == pytest.approx(-1)
+    # Ranks 1..5 against 2, 1, 4, 3, 5: 1 - 6 * (1 + 1 + 1 + 1) / (5 * 24)
+    assert spearman([10, 20, 30, 40, 50], [2.0, 1.0, 4.0, 3.0, 99.0]) == pytest.approx(0.8)
+    assert math.isnan(spearman([1, 1], [1, 2]))
+    long = list(range(20))
+    low, high = spearman_interval(long, [i + 8 * (i % 2) for i in long])
+    assert 0.5 < low < spearman(long, [i + 8 * (i % 2) for i in long]) < high < 1

@@ -1,0 +1,50 @@
+"""Wrappers have the parts that their names say, and a recorded probe comes out again."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from transformer.recipes.record import read_record
+from transformer_book.studies.residuals import depth, warm_up
+from transformer_book.studies.toy import train_toy
+
+
+@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize("place", ["none", "post", "pre"])
+def test_the_wrapper_by_hand(residual, place):
+    def normal(x):
+        mean, variance = x.mean(-1, keepdim=True), x.var(-1, correction=0, keepdim=True)
+        return (x - mean) / (variance + 1e-6).sqrt()
+
+    x = torch.randn(2, 3, 8)
+    y = 3 * (normal(x) if place == "pre" else x) - torch.arange(8)
+    y = y + 2 * x if residual else y
+    y = normal(y) if place == "post" else y
+    wrapper = depth.Wrapper(8, depth.Kind(residual, place), alpha=2.0)
+    torch.testing.assert_close(wrapper(x, lambda x: 3 * x - torch.arange(8)), y)
+
+
+def test_a_seed_draws_the_same_matrices_for_every_kind():
+    one, other = (nn.ModuleList(depth.untrained(depth.KINDS[name], 3, layers=2)).state_dict()
+                  for name in ("post-norm", "neither"))  # fmt: skip
+    assert one.keys() == other.keys() and all(torch.equal(one[n], other[n]) for n in one)
+
+
+def test_a_recorded_probe_comes_out_again():
+    found = depth.probe(depth.start(), depth.KINDS["post-norm"], depth.SEEDS[0], depths=(2,))
+    recorded = read_record(depth.RECORD)["found"]["fused"]["post-norm"]
+    assert np.allclose(found.likeness, recorded["likeness"][0], atol=1e-3)
+    assert np.allclose(found.size, recorded["size"][0], rtol=1e-3)
+    assert found.gradients[0][0] == pytest.approx(recorded["first"][0][1], rel=1e-2)
+
+
+@pytest.mark.parametrize("norm", warm_up.NORMS)
+def test_side_by_side_is_the_same_as_alone(norm):
+    rates = warm_up.schedule(2e-3, 0), warm_up.schedule(4e-3, 3)
+    models = [warm_up.make(norm, seed, 1) for seed in (1, 2)]
+    together = warm_up.learn_together(models, rates, (1, 2), steps=4)
+    for seed, rate, found in zip((1, 2), rates, together, strict=True):
+        model = warm_up.make(norm, seed, 1)
+        alone = train_toy(model, warm_up.TASK, 4, warm_up.BATCH, seed=seed, rate=rate)
+        assert np.allclose(found, alone, atol=1e-4)
