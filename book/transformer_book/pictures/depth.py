@@ -1,4 +1,4 @@
-"""Pictures of chapter 9: what a residual connection keeps, and the two places of the norm."""
+"""Picture of chapter 9: what a residual connection keeps."""
 
 from functools import cache
 

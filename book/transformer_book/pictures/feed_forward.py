@@ -1,4 +1,4 @@
-"""Pictures of chapter 8: one network at every position, and a plane folded by one hidden unit."""
+"""Picture of chapter 8: one network at every position."""
 
 from functools import cache
 from typing import Any

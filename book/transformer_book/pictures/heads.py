@@ -1,8 +1,4 @@
-"""Pictures of chapters 5 and 21: one average or several, the paper's Figure 2, split and merge, and
-where "it" looks.
-
-Each function returns a :class:`~transformer_book.drawing.Picture`.
-"""
+"""Picture of chapter 21: where "it" looks."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Pictures of chapter 6: the answer in the decoder's input, three masks, influence of inputs."""
+"""Pictures of chapter 6: three masks, and the influence of inputs on outputs."""
 
 import math
 from collections.abc import Mapping, Sequence

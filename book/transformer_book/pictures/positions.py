@@ -1,7 +1,4 @@
-"""Picture of chapter 7: a word's vector, plus a row for its position.
-
-The function returns a :class:`~transformer_book.drawing.Picture`; a chapter shows it in one line.
-"""
+"""Picture of chapter 7: a word's vector, plus a row for its position."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Pictures of chapter 4: one query with three divisors, sums that spread, a softmax that saturates.
-
-Every number in them is computed: from the shipped model, or from vectors drawn with a fixed seed.
-"""
+"""Picture of chapter 4: one query with three divisors."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""Pictures of chapter 25: one encoder with four heads, and a digit as sixteen tokens."""
+"""Picture of chapter 25: one encoder with four heads."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""Pictures of chapter 23: tensors of a layer, attention in blocks, checkpoints, number formats."""
+"""Picture of chapter 23: attention in blocks."""
 
 from functools import cache
 
@@ -10,10 +10,6 @@ from transformer.inference.translator import Translator
 from transformer_book.drawing import Drawing, Picture
 from transformer_book.pictures import SENTENCE
 
-#: Sizes of the paper's base model.
-D_MODEL, D_FF, HEADS = 512, 2048, 8
-#: Lengths whose tensors are drawn.
-SHORT, LONG = 256, 2048
 #: Tokens in a block of keys, and of queries.
 BLOCK = 5
 

@@ -1,4 +1,4 @@
-"""Pictures of chapters 14 and 15: targets and predictions, and one training step."""
+"""Picture of chapter 14: targets and predictions."""
 
 from functools import cache
 
