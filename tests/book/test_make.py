@@ -114,25 +114,19 @@ def test_executing_twice_changes_no_byte(tmp_path):
     assert [output["text"] for output in printed["outputs"]] == [["0\n", "1\n", "2\n"]]
 
 
-def test_a_notebook_that_raises_stays_as_it_was(tmp_path, capsys, monkeypatch):
+def test_a_notebook_that_fails_stays_as_it_was_and_stops_no_other(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")  # execute() changes it
-    path = write(tmp_path / "a.ipynb", "1 / 0")
-    before, times = path.read_bytes(), RUN_TIMES.read_bytes()
+    wrong = write(tmp_path / "a.ipynb", "1 / 0")
+    dead = write(tmp_path / "b.ipynb", "import os\nos._exit(1)")
+    good = write(tmp_path / "c.ipynb", "print(1)")
+    before, times = wrong.read_bytes(), RUN_TIMES.read_bytes()
     with pytest.raises(typer.Exit) as stop:
-        execute([path])
-    assert stop.value.exit_code == 1 and "ZeroDivisionError" in capsys.readouterr().err
-    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
-    assert RUN_TIMES.read_bytes() == times
-
-
-def test_a_kernel_that_dies_does_not_stop_the_notebooks_after_it(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("MPLBACKEND", "agg")
-    dead = write(tmp_path / "a.ipynb", "import os\nos._exit(1)")
-    good = write(tmp_path / "b.ipynb", "print(1)")
-    with pytest.raises(typer.Exit):
-        execute([dead, good])
+        execute([wrong, dead, good])
     said = capsys.readouterr()
-    assert "a.ipynb: Kernel died" in said.err and "b.ipynb: updated" in said.out
+    assert stop.value.exit_code == 1 and "ZeroDivisionError" in said.err
+    assert "b.ipynb: Kernel died" in said.err and "c.ipynb: updated" in said.out
+    assert wrong.read_bytes() == before and {*tmp_path.iterdir()} == {wrong, dead, good}
+    assert RUN_TIMES.read_bytes() == times
 
 
 def test_every_chapter_has_a_run_time():
