@@ -1,4 +1,4 @@
-"""Arguments are items of a list, tables can be reached by keyboard, references are list items."""
+"""Markup is mended for screen readers, and long lines of listings wrap."""
 
 from mended_markup import mend
 
@@ -18,3 +18,11 @@ def test_markup_is_mended_where_it_breaks_screen_readers_and_only_there():
     assert 'tabindex="0"' in table and 'role="region"' in table
     assert mend('<div role="doc-biblioentry">x</div>') == '<div role="listitem">x</div>'
     assert mend(mended + table) == mended + table
+
+
+def test_long_lines_wrap_with_a_hanging_indent_and_keep_their_text():
+    line = "        return " + "x" * 40
+    listing = f"<pre>short\n{line}\n\nend\n</pre>"
+    page, start = mend(listing), '<span class="line" style="--i:8">'
+    assert f"{start}{line}\n</span>" in page
+    assert page.replace(start, "").replace("</span>", "") == listing

@@ -34,10 +34,7 @@ class Exercise:
     @property
     def level(self) -> str:
         """Difficulty: easy, medium or hard."""
-        levels = LEVELS.get(self.chapter, [])
-        if self.number > len(levels):
-            raise LookupError(f"exercise {self.number} of chapter {self.chapter} has no level")
-        return levels[self.number - 1]
+        return LEVELS[self.chapter][self.number - 1]
 
 
 def exercises_of(notebook: Path) -> list[Exercise]:
