@@ -90,7 +90,8 @@ def _lighten(app: Sphinx, error: Exception | None) -> None:
     @cache
     def sheets(name: str) -> str:
         text = sheet(static, name)
-        return used_rules(text, classes) if name.startswith("styles/") else text
+        is_own = (Path(app.srcdir) / "book/_static" / name).exists()
+        return text if is_own else used_rules(text, classes)
 
     for path, page in pages.items():
         path.write_text(lightened(page, static, sheets), encoding="utf-8")

@@ -8,7 +8,6 @@ an input box that leads to the live page, at the level of zoom that a chapter is
 from functools import cache
 from html import escape
 from pathlib import Path
-from urllib.parse import urlencode
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -23,41 +22,29 @@ LEVELS = ("sentence", "stack", "layer", "head", "output")
 SCRIPTS = ("engine", "session", "parts", *LEVELS, "broken", "tour", "live")
 #: Chapters with an input box: what it is for, and the state of the live page that it shows.
 CHAPTERS = {
-    "notebooks/02_attention": (
-        "See queries meet keys in your own sentence",
-        {"z": "head", "a": "cross", "h": 2},
-    ),
+    "notebooks/02_attention": ("See queries meet keys in your own sentence", "z=head&a=cross&h=2"),
     "notebooks/04_scaling": (
         "Translate your own sentence without the division by sqrt(d_k)",
-        {"z": "head", "a": "cross", "h": 2, "b": "scale"},
+        "z=head&a=cross&h=2&b=scale",
     ),
     "notebooks/05_heads": (
         "See all heads of a layer on your own sentence",
-        {"z": "layer", "a": "encoder", "l": 0},
+        "z=layer&a=encoder&l=0",
     ),
     "notebooks/06_masks": (
         "See the causal mask in the translation of your own sentence",
-        {"z": "layer", "a": "decoder", "l": 1},
+        "z=layer&a=decoder&l=1",
     ),
-    "notebooks/07_positions": (
-        "Translate your own sentence without positions",
-        {"b": "positions"},
-    ),
+    "notebooks/07_positions": ("Translate your own sentence without positions", "b=positions"),
     "notebooks/08_feed_forward": (
         "Translate your own sentence without feed-forward layers",
-        {"z": "stack", "b": "feed_forward"},
+        "z=stack&b=feed_forward",
     ),
-    "notebooks/09_depth": (
-        "Follow one vector of your own sentence through all layers",
-        {"z": "stack"},
-    ),
-    "notebooks/16_decoding": (
-        "See the beam search on your own sentence",
-        {"z": "output"},
-    ),
+    "notebooks/09_depth": ("Follow one vector of your own sentence through all layers", "z=stack"),
+    "notebooks/16_decoding": ("See the beam search on your own sentence", "z=output"),
     "notebooks/21_heads_learned": (
         "Mute single heads in the translation of your own sentence",
-        {"z": "layer", "a": "cross"},
+        "z=layer&a=cross",
     ),
 }
 _RECORDED, _ATTRIBUTES = "<!-- live: recorded run -->", "<!-- live: size -->"
@@ -119,13 +106,13 @@ def recorded_run() -> str:
     )
 
 
-def ask(address: str, label: str, state: dict[str, object] | None = None) -> str:
+def ask(address: str, label: str, state: str = "") -> str:
     """Write a box for a sentence; a state is shown below it, else it leads to the live page."""
-    if state is None:
+    if not state:
         start = f"location.href = '{address}#' + new URLSearchParams({{s: this.elements.s.value}})"
         shown = f"onsubmit=\"{start} + '&run=1'; return false\""
     else:
-        shown = f'data-state="{escape(urlencode(state))}"'
+        shown = f'data-state="{escape(state)}"'
     return (
         f'<form class="live-hero" action="{address}" {shown}>'
         f'<label for="live-text">{label}:</label><div class="live-row">'

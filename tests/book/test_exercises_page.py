@@ -93,21 +93,11 @@ def document():
         return nodes.paragraph("", "", nodes.Text(""), nodes.strong("", bold), nodes.Text(rest))
 
     made = new_document("chapter")
-    section = nodes.section("", nodes.title("", "Exercises"), ids=["exercises"])
-    section += [
-        nodes.comment("", "a note"),
-        nodes.paragraph("", "They have checks."),
-        text("1. Count.", " How many layers?"),
-    ]
-    section += [
-        code(0),
-        code(1),
-        code(2),
-        nodes.paragraph("", "A remark."),
-        text("2. Double", " x."),
-    ]
-    section += [code(3), code(4)]
-    made += section
+    first = [text("1. Count.", " How many layers?"), code(0), code(1), code(2)]
+    second = [text("2. Double", " x."), code(3), code(4)]
+    remark = nodes.paragraph("", "A remark.")
+    title, intro = nodes.title("", "Exercises"), nodes.paragraph("", "They have checks.")
+    made += nodes.section("", title, intro, *first, remark, *second, ids=["exercises"])
     return made
 
 

@@ -1,27 +1,28 @@
-"""Arguments are items of a list, tables can be reached by keyboard, references are list items."""
+"""Markup is mended for screen readers, and long lines of listings wrap."""
 
 from mended_markup import mend
 
 from transformer_book.tables import Table
 
 
-def test_only_the_list_of_arguments_changes():
+def test_markup_is_mended_where_it_breaks_screen_readers_and_only_there():
     fields = '<dl class="field-list"><dt>Raises:</dt><dd>ValueError</dd></dl>'
-    page = (
+    signature = (
         '<dt class="sig"><span class="sig-paren">(</span>\n\n<dl>\n<dd><em>x</em>,</dd>\n'
         f'<dd><em>mask</em>,</dd>\n</dl>\n\n<span class="sig-paren">)</span></dt>{fields}<dl></dl>'
     )
-    mended = mend(page)
+    mended = mend(signature)
     assert mended.count('<li class="sig-line">') == mended.count("</li>") == 2
     assert '<ul class="sig-lines">' in mended and mended.endswith(f"{fields}<dl></dl>")
-    assert mend(mended) == mended
+    table = mend(Table(["a"], [["1"]])._repr_html_())
+    assert 'tabindex="0"' in table and 'role="region"' in table
+    assert mend('<div role="doc-biblioentry">x</div>') == '<div role="listitem">x</div>'
+    assert mend(mended + table) == mended + table
 
 
-def test_a_table_of_a_chapter_can_be_scrolled_by_keyboard():
-    mended = mend(Table(["a"], [["1"]])._repr_html_())
-    assert 'tabindex="0"' in mended and 'role="region"' in mended and mend(mended) == mended
-
-
-def test_references_are_list_items():
-    page = '<div role="list"><div class="citation" role="doc-biblioentry">x</div></div>'
-    assert mend(page) == page.replace("doc-biblioentry", "listitem")
+def test_long_lines_wrap_with_a_hanging_indent_and_keep_their_text():
+    line = "        return " + "x" * 40
+    listing = f"<pre>short\n{line}\n\nend\n</pre>"
+    page, start = mend(listing), '<span class="line" style="--i:8">'
+    assert f"{start}{line}\n</span>" in page
+    assert page.replace(start, "").replace("</span>", "") == listing

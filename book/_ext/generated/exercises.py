@@ -19,17 +19,6 @@ LEVELS: dict[str, list[str]] = yaml.safe_load(
 )
 
 _HEAD = re.compile(r"^\*\*(\d+)\. (.+?)\*\*(.*?)(?=^\*\*\d+\. |\Z)", re.M | re.S)
-# The end of a sentence, which "Eq." is not.
-_END = re.compile(r"(?<=[.?!])(?<!Eq\.)\s+(?=[A-Z*`$(\"])")
-# Sentences that ask, the surest sign first.
-_ASKS = (
-    re.compile(r"\**(Write|Compute|Predict|Judge)\b"),
-    re.compile(r".*\?$"),
-    re.compile(
-        r"(Give|Given|For each|Choose|Combine|Make|Turn|Change|Train|Cut|Rank|Use|Set|Do|Return"
-        r"|Put)\b"
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -39,16 +28,13 @@ class Exercise:
     chapter: str  #: two digits
     number: int  #: from 1
     title: str  #: without its number
-    question: str  #: the text up to the sentence that asks
+    question: str  #: its first paragraph
     kind: str  #: what the reader gives: "code", "a number" or "a choice"
 
     @property
     def level(self) -> str:
         """Difficulty: easy, medium or hard."""
-        levels = LEVELS.get(self.chapter, [])
-        if self.number > len(levels):
-            raise LookupError(f"exercise {self.number} of chapter {self.chapter} has no level")
-        return levels[self.number - 1]
+        return LEVELS[self.chapter][self.number - 1]
 
 
 def exercises_of(notebook: Path) -> list[Exercise]:
@@ -79,16 +65,11 @@ def exercises_of(notebook: Path) -> list[Exercise]:
     ]
 
 
-def _asked(title: str, text: str, room: int = 280) -> str:
-    """Return the text up to the sentence that asks, or that sentence if there is no room."""
-    # A title without a full stop is the beginning of the first sentence.
+def _asked(title: str, text: str) -> str:
+    """Return the first paragraph; a title without a full stop is the beginning of it."""
     whole = text if title[-1] in ".?" else title + text
     paragraph = " ".join(whole.strip().split("\n\n")[0].split())
-    paragraph = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)  # relative links would break
-    sentences = _END.split(paragraph)
-    asks = next((i for sign in _ASKS for i, said in enumerate(sentences) if sign.match(said)), 0)
-    upto = " ".join(sentences[: asks + 1])
-    return upto if len(upto) <= room else sentences[asks]
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)  # relative links would break
 
 
 def _kind(code: str) -> str:
