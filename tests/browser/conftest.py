@@ -20,11 +20,6 @@ HTML = os.environ.get("BOOK_HTML", "")
 if not HTML:
     collect_ignore_glob = ["test_*.py"]
 
-PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>One widget</title>
-<meta name="viewport" content="width=device-width"><style>:root {{ color-scheme: light dark }}
-body {{ font-family: sans-serif; background: #fff; color: #222b33 }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #121619; color: #ced6dd }} }}
-</style></head><body><main><h1>One widget</h1><div>{html}</div></main></body></html>"""
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -119,9 +114,3 @@ def reader(browser) -> Iterator[Visit]:
     session.send("Network.setCacheDisabled", {"cacheDisabled": True})
     yield watched(page)
     page.context.close()
-
-
-@pytest.fixture(scope="session")
-def alone() -> Callable[[str], str]:
-    """Make a page that holds only a widget."""
-    return lambda html: PAGE.format(html=html)

@@ -81,10 +81,3 @@ def test_an_answer_is_given_by_keyboard_and_remembered(visit, address):
     found.page.reload()
     assert found.page.locator(f"{CHOICE} output").inner_text() == "✓ Right."
     assert field.input_value() == "403" and found.errors == []
-
-
-def test_without_scripts_the_page_says_how_to_run_the_chapter(visit, address):
-    page = visit(java_script_enabled=False).page
-    page.goto(address + CHAPTER)
-    assert not page.locator(f"{CHOICE} form").is_visible()
-    assert "run the chapter" in page.locator(f"{CHOICE} .exercise-without").inner_text()

@@ -14,6 +14,7 @@ from transformer.model.positional import sinusoidal_table
 from transformer.recipes.record import read_record
 from transformer.training.schedule import learning_rate
 from transformer_book import (
+    AttentionMap,
     CompassExplorer,
     DecoderPasses,
     FoldExplorer,
@@ -114,6 +115,9 @@ MAKE = {
     "next": lambda: NextTokenExplorer(LOGITS, LETTERS, WORDS[:5], step=1),
     "target": lambda: TargetExplorer(LOGITS, torch.arange(5), LETTERS, step=1),
     "schedule": ScheduleExplorer,
+    "map": lambda: AttentionMap(
+        VECTORS[:2, :36].reshape(2, 6, 6).softmax(dim=-1), WORDS[:6], WORDS[:6], row=3
+    ),
     "fields": lambda: FieldExplorer(WORDS, 6, 1),
     "overlap": lambda: OverlapExplorer(WORDS, {"ours": ["das", *WORDS[2:]]}),
     "packer": lambda: BatchPacker(np.random.default_rng(0).integers(2, 31, size=150)),
@@ -191,7 +195,12 @@ CASES = {
     "learning": ({"training step": 1}, "share", lambda it: it.payload()["shares"][1]),
     "merges": ({"merges": 5}, "merges", lambda it: it.stops[5]),
 }
-CONTROLS = ".explorer :is(input, select, button)"
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>One widget</title>
+<meta name="viewport" content="width=device-width"><style>:root {{ color-scheme: light dark }}
+body {{ font-family: sans-serif; background: #fff; color: #222b33 }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #121619; color: #ced6dd }} }}
+</style></head><body><main><h1>One widget</h1><div>{html}</div></main></body></html>"""
+CONTROLS = ".explorer :is(td[tabindex='0'], input, select, button)"
 # Words outside of the figure, and controls that are too small for a finger.
 MISPLACED = """() => {
     const box = document.querySelector(".explorer").getBoundingClientRect();
@@ -230,10 +239,10 @@ def markup(name):
 
 
 @pytest.fixture
-def opened(visit, alone):
+def opened(visit):
     def make(name, width=1280, theme="light"):
         found = visit(width, theme)
-        found.page.set_content(alone(markup(name)))
+        found.page.set_content(PAGE.format(html=markup(name)))
         return found
 
     return make
@@ -301,9 +310,9 @@ def test_it_shows_what_the_package_computes(opened, name):
         np.testing.assert_allclose(numbers, wanted.round(digits), rtol=0.01, atol=1e-4)
 
 
-def test_without_scripts_there_are_pictures_with_words(visit, alone):
+def test_without_scripts_there_are_pictures_with_words(visit):
     page = visit(java_script_enabled=False).page
-    page.set_content(alone("".join(map(markup, MAKE))))
+    page.set_content(PAGE.format(html="".join(map(markup, MAKE))))
     for picture, name in zip(page.locator(".explorer img").all(), MAKE, strict=True):
         assert picture.is_visible() and picture.get_attribute("alt") == repr(made(name))
 
@@ -322,9 +331,20 @@ def test_buttons_and_arrows_step_through_a_search_to_its_winner(opened):
     assert step_of(page) == len(search.steps) - 1
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_query_of_the_compass_is_dragged(opened, width):
-    page = opened("compass", width).page
+def test_the_arrow_keys_move_through_a_map_of_weights(opened):
+    page, cells = opened("map").page, ".explorer tbody td"
+    choose(page, "map", 1)
+    shown = [float(text) for text in page.locator(cells).all_text_contents()]
+    assert shown == pytest.approx(made("map").weights[1].ravel(), abs=0.0051)
+    page.locator(f"{cells}[tabindex='0']").focus()
+    for key, place in (("ArrowDown", 24), ("End", 29), ("ArrowRight", 29), ("Home", 24)):
+        page.keyboard.press(key)
+        assert page.locator(cells).nth(place).evaluate("td => td === document.activeElement"), key
+    assert said(page).startswith("Query “Milch” looks most at")
+
+
+def test_the_query_of_the_compass_is_dragged(opened):
+    page = opened("compass", 390).page
     page.locator(".rose").scroll_into_view_if_needed()
     box, tip = page.locator(".rose").bounding_box(), page.locator(".handle").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2

@@ -73,10 +73,3 @@ def test_the_header_of_a_long_table_stays_and_rows_are_cards_on_a_phone(visit, a
         "all => new Set(all.map(cell => getComputedStyle(cell, '::before').content)).size"
     )
     assert labels >= 4
-
-
-def test_without_scripts_all_rows_are_there_and_no_menus(visit, address):
-    page = visit(java_script_enabled=False).page
-    page.goto(address + CLAIMS)
-    assert rows(page).count() == page.locator("table.filtered tbody tr").count() > 40
-    assert not page.locator("form.row-filters").is_visible()

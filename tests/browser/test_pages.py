@@ -220,13 +220,16 @@ def test_the_search_finds_without_a_network(visit, address, html, scheme):
     assert scheme == "file" or not found.errors  # excerpts need a server
 
 
-def test_a_wrong_address_leads_to_the_search(visit, address):
-    found = visit()
-    found.open(f"{address}404.html")
-    found.page.locator("form.not-found input").fill("causal")
-    found.page.keyboard.press("Enter")
-    found.page.wait_for_selector("#search-results li a", timeout=20_000)
-    assert found.errors == []
+def test_without_scripts_a_page_says_what_there_is_instead(visit, address):
+    page = visit(java_script_enabled=False).page
+    for name, instead, gone in (
+        ("notebooks/02_attention.html", ".exercise-without", ".exercise form"),
+        ("book/live.html", ".live-recorded svg", ".live-ask"),
+        ("book/paper.html", "table.filtered tbody tr", "form.row-filters"),
+    ):
+        page.goto(address + name)
+        assert page.locator(instead).first.is_visible(), name
+        assert not page.locator(gone).first.is_visible(), name
 
 
 def test_reading_and_code(visit, address):
