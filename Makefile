@@ -27,14 +27,15 @@ unexport MPLBACKEND
 # package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help book test unit notebooks verify smoke check browser pdf lint links bench gpu table3 address \
-	release clean
+.PHONY: help book test unit notebooks verify portable smoke check browser pdf lint links bench gpu table3 \
+	address release clean
 
 help:
 	@echo "make book       build the book and say where to open it"
 	@echo "make test       run the main job of CI"
 	@echo "make unit       run the tests of the package and of the notebooks' form"
 	@echo "make verify     run every notebook and compare with its stored outputs"
+	@echo "make portable   run verify and unit as on other processors, and with two threads"
 	@echo "make smoke      run the training notebook with the preset 'smoke'"
 	@echo "make check      build the book and check its pages"
 	@echo "make notebooks  execute every notebook in place"
@@ -52,13 +53,15 @@ help:
 	@echo "                DRY=1 uploads nothing"
 	@echo "make clean      remove the built book and the caches (not the environment)"
 
-# Python compiles what it imports; pip would compile all, which takes longer than the rest.
+# Python compiles what it imports; pip would compile all. PyTorch's package holds 120 MB of programs
+# that test it.
 $(INSTALLED): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "Python 3.11 or newer is needed, '$(PYTHON)' is" `$(PYTHON) --version 2>&1`; \
 		echo "Name another one: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --no-compile -r requirements.txt
+	@cd $(VENV)/lib/python*/site-packages/torch && rm -rf test bin/test_*
 	@MPLBACKEND=agg $(PY) -c "import matplotlib.font_manager"
 	@touch $@
 
@@ -93,6 +96,13 @@ verify: $(TESTED)
 	$(PY) -m pytest -q --nbval --nbval-current-env \
 		--nbval-sanitize-with notebooks/nbval.cfg --nbval-cell-timeout 300 \
 		-n $(WORKERS) --dist loadfile --ignore=notebooks/runs notebooks
+
+# PyTorch, MKL and oneDNN each choose instructions for the processor; make test leaves them the choice.
+portable: $(TESTED)
+	@for setting in ATEN_CPU_CAPABILITY=default "ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=2" \
+		"MKL_ENABLE_INSTRUCTIONS=AVX2 ONEDNN_MAX_CPU_ISA=AVX2 OMP_NUM_THREADS=2"; do \
+		echo "$$setting"; env $$setting $(MAKE) --no-print-directory -k verify unit || failed=1; \
+	done; test -z "$$failed"
 
 smoke: $(INSTALLED)
 	$(PY) -m book.make smoke

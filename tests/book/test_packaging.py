@@ -1,9 +1,12 @@
 """The packages that are released: what they hold, what they need, and that they work alone."""
 
+import ast
+import json
 import re
 import subprocess
 import tomllib
 import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -68,6 +71,32 @@ def test_a_reader_starts_with_the_wheel_and_a_notebook(wheel):
 def test_the_package_sets_no_ceilings():
     for extra in [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]:
         assert all(re.fullmatch(r"[\w-]+>=[\d.]+", requirement) for requirement in extra)
+
+
+def test_the_book_needs_nothing_that_only_the_tests_install():
+    """Neither its chapters, nor its build, nor what a module of the package imports at once."""
+
+    def imported(path):
+        if path.suffix == ".py":
+            trees = [ast.parse(path.read_text(encoding="utf-8"))]
+        else:
+            cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+            code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+            trees = [ast.parse(re.sub(r"^ *%.*", "    pass", text, flags=re.M)) for text in code]
+        for node in (node for tree in trees for node in tree.body):
+            if isinstance(node, ast.Import):
+                yield from (name.name.partition(".")[0] for name in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                yield node.module.partition(".")[0]
+
+    pins = (ROOT / "requirements-test.txt").read_text(encoding="utf-8")
+    pinned = {re.sub(r"[-_.]+", "-", name).lower() for name in re.findall(r"^(.+)==", pins, re.M)}
+    providers = packages_distributions()
+    for pattern in ("transformer/**/*.py", "book/transformer_book/**/*.py", "notebooks/*.ipynb"):
+        for path in ROOT.glob(pattern):
+            found = {each for name in imported(path) for each in providers.get(name, ())}
+            needed = {re.sub(r"[-_.]+", "-", name).lower() for name in found}
+            assert not needed & pinned, path
 
 
 def test_a_release_needs_the_tag_of_its_version(capsys, tmp_path):
