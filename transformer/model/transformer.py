@@ -44,7 +44,7 @@ class Transformer(CachedDecoding, TranslationModel):
     ``bos_id``; its output at position i predicts the token that follows. Batches are padded at
     the end of each row.
 
-    ``save_pretrained``, ``from_pretrained`` and ``push_to_hub`` come from
+    ``save_pretrained`` and ``from_pretrained`` come from
     :class:`~transformer.saving.hub.HubModel`: weights as safetensors, configuration as JSON.
 
     Args:

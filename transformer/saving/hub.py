@@ -52,7 +52,7 @@ _OWN = ("transformer.model.transformer", "transformer.baselines")
 
 
 class HubModel:
-    """Mixin that adds ``save_pretrained``, ``from_pretrained`` and ``push_to_hub`` to a model.
+    """Mixin that adds ``save_pretrained`` and ``from_pretrained`` to a model.
 
     Weights are stored as safetensors, the configuration as JSON, and their checksums beside them.
     Loading raises on missing, unexpected or damaged weights, never unpickles, and refuses a
@@ -172,21 +172,6 @@ class HubModel:
         """
         return write_folder(folder, self)
 
-    def push_to_hub(
-        self,
-        repo_id: str,
-        private: bool | None = None,
-        token: str | None = None,
-        revision: str | None = None,
-        commit_message: str | None = None,
-    ) -> str:
-        """Upload configuration and weights to the Hugging Face Hub.
-
-        To upload a model that translates, with its tokenizer and a model card, call
-        ``Translator.push_to_hub``, which describes the arguments.
-        """
-        return upload(repo_id, self.save_pretrained, private, token, revision, commit_message)
-
 
 def load_model(location: Location) -> Any:
     """Load a model as the class of the architecture that its configuration names.
@@ -305,22 +290,9 @@ def upload(
     revision: str | None,
     commit_message: str | None,
 ) -> str:
-    """Upload what ``write`` puts into a folder to the Hub, in one commit.
+    """Upload what ``write`` puts into a folder to the Hub, in one commit; return the address.
 
-    Args:
-        repo_id: "owner/name"; created if it does not exist.
-        write: called with a temporary folder.
-        private: whether a new repository is private; None for the owner's default.
-        token: of the Hub; None for that of ``hf auth login``.
-        revision: branch, created if it does not exist; None for the main one.
-        commit_message: None for "Upload model".
-
-    Returns:
-        The address of the repository.
-
-    Raises:
-        OSError: if the Hub refuses or cannot be reached; nothing is uploaded then.
-        ValueError: if ``repo_id`` is not valid.
+    Arguments and errors are those of ``Translator.push_to_hub``.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError
@@ -328,7 +300,6 @@ def upload(
     api = HfApi(token=token)
     with TemporaryDirectory() as temporary:
         write(Path(temporary))
-        brought = any((Path(temporary) / name).is_file() for name in TOKENIZER_FILES)
         try:
             repository = api.create_repo(repo_id, private=private, exist_ok=True)
             if revision is not None:
@@ -337,9 +308,8 @@ def upload(
                 repo_id=repository.repo_id,
                 folder_path=temporary,
                 allow_patterns=list(FILES),
-                # Files of another kind of tokenizer; those in the folder are not deleted. A model
-                # without a tokenizer leaves that of the repository.
-                delete_patterns=list(TOKENIZER_FILES) if brought else None,
+                # Files of another kind of tokenizer; those in the folder are not deleted.
+                delete_patterns=list(TOKENIZER_FILES),
                 revision=revision,
                 commit_message=commit_message or "Upload model",
             )
