@@ -17,7 +17,11 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import huggingface_hub
@@ -153,6 +157,37 @@ def test_a_page_runs_as_printed(page, samples, tmp_path, monkeypatch, fake_hub):
         run(page)
     for picture in re.findall(r"^```{image} (.*)$", page.read_text(encoding="utf-8"), re.M):
         assert compare_images(str(page.parent / picture), picture, tol=5) is None
+
+
+def test_the_server_answers_eight_clients_at_once_as_it_answers_one():
+    """Half of what they ask for are attention weights."""
+    code = next(code for _, _, code in blocks(PAGES[0].parent / "export.md") if "Handler" in code)
+    page: dict = {}
+    exec(code.partition("\nwith ")[0], page)
+
+    class Handler(page["Handler"]):
+        def do_PUT(self):
+            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            found = page["translator"].attention(text)
+            self.send_response(200)
+            self.end_headers()
+            for maps in (found.encoder, found.decoder, found.cross):
+                self.wfile.write(maps.tobytes())
+
+    def ask(request):
+        client = HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+        method, text = request
+        client.request(method, "/", text.encode())
+        return client.getresponse().read()
+
+    texts = ["Where is the train station?", "It is late.", "A man is reading a book.", "No."]
+    requests = [(method, text) for text in texts for method in ("POST", "PUT")]
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, ThreadPoolExecutor(8) as clients:
+        threading.Thread(target=server.serve_forever).start()
+        alone = [ask(request) for request in requests]
+        together = [*clients.map(ask, requests * 6)]
+        server.shutdown()
+    assert together == alone * 6 and all(alone)
 
 
 def test_the_first_page_runs_and_links_to_every_other(samples):
