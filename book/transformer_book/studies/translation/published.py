@@ -64,14 +64,15 @@ _DATA: dict[str, Any] = yaml.safe_load(
 #: The metrics, by the key that scores carry.
 METRICS = {key: Metric(**found) for key, found in _DATA["metrics"].items()}
 
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    return [row | dict(languages=tuple(row["languages"])) for row in _DATA[name]]
+
+
 #: Every published score of the book.
-PUBLISHED = tuple(
-    PublishedScore(**row | dict(languages=tuple(row["languages"]))) for row in _DATA["scores"]
-)
+PUBLISHED = tuple(PublishedScore(**row) for row in _rows("scores"))
 #: Outputs that were scored in both ways.
-CONVERSIONS = tuple(
-    Conversion(**row | dict(languages=tuple(row["languages"]))) for row in _DATA["conversions"]
-)
+CONVERSIONS = tuple(Conversion(**row) for row in _rows("conversions"))
 
 
 def published_scores(
