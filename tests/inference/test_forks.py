@@ -18,16 +18,44 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 PROGRAM = """
 import multiprocessing, warnings
+from torch.utils.data import DataLoader
 from transformer import Translator
 
 translator = Translator.from_pretrained("tatoeba-en-de")
+tokenizer = translator.tokenizer
 LINES = ["Where is the train station?", "A man reads.", "No.", "It is late today."] * 100
 fork = multiprocessing.get_context("fork")
+
+
+def loaded(encode_batch):
+    loader = DataLoader(LINES, 200, num_workers=2, collate_fn=encode_batch,
+                        multiprocessing_context=fork)
+    return [ids for batch in loader for ids in batch]
 
 
 def pooled(function, items):
     with fork.Pool(2) as pool:
         return pool.map(function, items)
+"""
+
+ENCODE = """
+import io, sentencepiece
+from transformer.data.sentencepiece import SentencePieceTokenizer
+
+model = io.BytesIO()
+sentencepiece.SentencePieceTrainer.train(
+    sentence_iterator=iter(LINES), model_writer=model, vocab_size=40, hard_vocab_limit=False,
+    minloglevel=2)
+pieces = {"<unk>": 0} | {piece: number for number, piece in enumerate("▁ a e i s".split(), 4)}
+marian = SentencePieceTokenizer(model.getvalue(), pieces, 20, pad_id=1, bos_id=2, eos_id=3)
+for each in (tokenizer, marian):
+    before = loaded(each.encode_batch), pooled(each.encode, LINES)
+    expected = each.encode_batch(LINES)  # with all threads: from here on they exist
+    texts = each.decode_batch(expected)
+    after = loaded(each.encode_batch), pooled(each.encode, LINES)
+    assert [*before, *after] == [expected] * 4
+    assert pooled(each.decode_batch, [expected, expected]) == [texts, texts]
+print("the same")
 """
 
 TRANSLATE = """
@@ -63,6 +91,13 @@ def run(program, **environment):
         os.killpg(process.pid, signal.SIGKILL)  # the workers too
         pytest.fail(f"a worker still waits after {LIMIT} seconds")
     assert output == "the same\n", errors
+
+
+@pytest.mark.parametrize("chosen", [{}, {"TOKENIZERS_PARALLELISM": "true"}], ids=["unset", "true"])
+def test_workers_encode_and_decode(chosen):
+    """With the variable, the tokenizers library does not notice a fork by itself."""
+    pytest.importorskip("sentencepiece", reason="its tokenizer is one of two: requirements.txt")
+    run(PROGRAM + ENCODE, **chosen)
 
 
 def test_workers_translate_with_one_thread_and_say_so():
