@@ -161,6 +161,8 @@ class ConvolutionalTranslator(TranslationModel):
 
     Args:
         config: sizes.
+
+    Paper: sections 2 and 4 (convolutional models), Table 2 (ConvS2S)
     """
 
     architecture = "convolutional"

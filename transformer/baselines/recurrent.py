@@ -82,6 +82,8 @@ class RecurrentTranslator(TranslationModel):
 
     Args:
         config: sizes, and whether to attend.
+
+    Paper: sections 1 and 2 (recurrent encoder-decoders), 3.2.1 (additive attention)
     """
 
     architecture = "recurrent"

@@ -2,7 +2,6 @@
 
 import pytest
 
-from transformer.recipes import cards
 from transformer.recipes.architectures import count_parameters
 from transformer.recipes.cards import CARDS, on_card
 from transformer.recipes.estimate import training_bytes
@@ -18,15 +17,12 @@ def test_ratios_are_computed_within_a_round():
     assert rows[1] == dict(name="b", median=10.0, ratio=2.0, least=1.0, most=3.0)
 
 
-@pytest.mark.parametrize(
-    "path", sorted(throughput.MEASUREMENTS.glob("*.json")), ids=lambda p: p.stem
-)
-def test_the_estimate_of_a_card_agrees_with_the_recorded_speed(path):
+def test_the_memory_rule_agrees_with_the_record():
+    (path,) = throughput.MEASUREMENTS.glob("*.json")
     record = read_record(path)
     (card,) = (card for name, card in CARDS.items() if name in record["device"].lower())
     preset = on_card(get_preset(record["preset"]["name"]), card)
     assert same_recipe(record, preset)
-    assert cards.step_seconds(preset, card) == pytest.approx(record["seconds_per_step"], rel=0.1)
     assert record["peak_memory_bytes"] == pytest.approx(
         training_bytes(preset.model, preset.training, count_parameters(preset.model)), rel=0.25
     )
