@@ -138,5 +138,5 @@ def test_a_pipe_is_answered_line_by_line_and_may_close(trained):
         process.stdin.close()
     except BrokenPipeError:
         pass
-    assert process.wait(timeout=60) == 141
+    assert process.wait(timeout=300) == 141
     assert process.stderr.read() == b""
