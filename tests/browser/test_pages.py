@@ -238,7 +238,7 @@ def test_reading_and_code(visit, address):
     page = found.page
     found.open(f"{address}notebooks/26_myths.html")
     folds = page.locator("details.fold")
-    assert folds.count() > 5 and page.locator("details.fold[open]").count() == 0
+    assert folds.count() > 2 and page.locator("details.fold[open]").count() == 0
     assert page.locator("summary", has_text="losses are measured").first.is_visible()
     assert "pip install" not in page.locator("article").text_content()
 
