@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = {"transformer": ROOT, "transformer_book": ROOT / "book"}
 FLOORS = [
+    "minimal",
     "published settings",
     "saving",
     "model",
@@ -55,9 +56,16 @@ def test_a_part_imports_only_lower_floors(name):
     for module in LIBRARY:
         if part(module) != name:
             continue
-        for other in filter(None, map(part, imports(module) & {*LIBRARY})):
+        nodes = (lambda tree: tree.body) if name == "minimal" else ast.walk
+        for other in filter(None, map(part, imports(module, nodes) & {*LIBRARY})):
             same = other == name or (HEIGHT[other] == HEIGHT[name] and not {other, name} <= APART)
             assert same or HEIGHT[other] < HEIGHT[name], f"{module} imports {other}"
+
+
+def test_the_one_file_program_needs_torch_alone():
+    """Its last lines, which run it, import the toy's sentences."""
+    found = imports("transformer.minimal", lambda tree: tree.body)
+    assert {name.split(".")[0] for name in found} <= {*sys.stdlib_module_names, "torch"}
 
 
 def test_imports_have_no_circle():

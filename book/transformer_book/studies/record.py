@@ -11,6 +11,7 @@ from transformer_book.studies.recording import record_study
 
 #: The studies, with the number of decimals that each record keeps.
 STUDIES = {
+    "one_page.study": 4,
     "why_attend.bottleneck": 4,
     "additive.recall": 4,
     "heads.lookup_study": 5,

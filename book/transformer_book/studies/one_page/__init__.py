@@ -1,0 +1,1 @@
+"""The study of the chapter that shows the Transformer on one page."""
