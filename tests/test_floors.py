@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = {"transformer": ROOT, "transformer_book": ROOT / "book"}
 FLOORS = [
-    "published settings",
+    "published settings recording cached_decoding",
     "saving",
     "model",
     "data",
