@@ -111,7 +111,6 @@ class AdditiveAttention(nn.Module):
     """Attention whose score is a small network: v^T tanh(W_q q + W_k k).
 
     The tanh takes a tensor of shape (T, S, d_hidden), where dot products take one of (T, S).
-
     Queries and keys may differ in size.
 
     Paper: section 3.2.1 (additive attention)
