@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PLACES = {"transformer": ROOT, "transformer_book": ROOT / "book"}
 FLOORS = [
     "minimal",
-    "published settings",
+    "published settings recording cached_decoding",
     "saving",
     "model",
     "data",

@@ -1,5 +1,7 @@
 """Our models in CTranslate2: the same numbers and translations, or a clear refusal."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 
@@ -88,6 +90,30 @@ def test_what_it_cannot_have_is_refused_before_a_folder_is_written(tmp_path):
         with pytest.raises(ValueError, match=saying):
             to_ctranslate2(translator, tmp_path / "out", *options)
     assert not (tmp_path / "out").exists()
+
+
+@dataclass(frozen=True)
+class Later(TransformerConfig):
+    """A configuration with an option that came after the export."""
+
+    gated_heads: bool = False
+
+
+def test_an_option_that_the_export_does_not_know_is_refused(tmp_path):
+    ours = make()
+    sizes = ours.model.config.to_dict()
+    for name in ("activation", "first_input", "norm", "norm_kind", "positions", "sharing"):
+        config = TransformerConfig(**sizes)
+        object.__setattr__(config, name, "later")  # as if its type allowed it
+        ours.model.config = config
+        with pytest.raises(ValueError, match=f"^{name} must be .* for CTranslate2, got 'later'$"):
+            to_ctranslate2(ours, tmp_path / "out")
+    ours.model.config = Later(**sizes, gated_heads=True)
+    with pytest.raises(ValueError, match="gated_heads must be False for CTranslate2, got True"):
+        to_ctranslate2(ours, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    ours.model.config = Later(**sizes)
+    to_ctranslate2(ours, tmp_path / "out")
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])

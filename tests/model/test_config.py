@@ -9,6 +9,7 @@ import pytest
 from tests.model.small import make_config
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
+from transformer.recipes.table_3 import table_3
 from transformer.saving.locate import SHIPPED_FOLDER
 
 SIZES = [("A", 4), ("B", 2), ("C", 7), ("D", 4), ("E", 1)]  # lines of Table 3
@@ -23,14 +24,14 @@ def test_defaults_are_the_paper():
     assert (config.positions, config.sharing) == ("sinusoidal", "three-way")
     assert (config.attention_bias, config.attention_scale) == (True, None)
     assert (config.pad_id, config.bos_id, config.eos_id) == (0, 1, 2)
-    assert config == TransformerConfig.base() == TransformerConfig.table3("base")
+    assert config == TransformerConfig.base() == table_3("base")
 
 
 def test_named_models():
     big = TransformerConfig.big(100)
     assert (big.d_model, big.d_ff, big.num_heads, big.num_layers) == (1024, 4096, 16, 6)
     assert (big.dropout, big.vocab_size) == (0.3, 100)
-    assert TransformerConfig.table3("big", vocab_size=100) == big
+    assert table_3("big", vocab_size=100) == big
     tiny = TransformerConfig.tiny(100)
     assert (tiny.d_model, tiny.d_ff, tiny.num_heads, tiny.num_layers) == (128, 256, 4, 4)
     assert tiny.dropout == 0.3
@@ -41,13 +42,13 @@ def test_named_models():
 
 def test_lines_of_table_3():
     """The parameter counts tell those of rows B and C apart, see test_parameters.py."""
-    lines = {row: [TransformerConfig.table3(row, i + 1) for i in range(n)] for row, n in SIZES}
+    lines = {row: [table_3(row, i + 1) for i in range(n)] for row, n in SIZES}
     assert [line.num_heads for line in lines["A"]] == [1, 4, 16, 32]
     assert [line.dropout for line in lines["D"]] == [0.0, 0.2, 0.1, 0.1]
     assert lines["E"] == [TransformerConfig.base(positions="learned")]
     for row, n in [*SIZES, ("base", 1), ("big", 1), ("F", 0)]:
         with pytest.raises(ValueError, match=f"no line {row}{n + 1}"):
-            TransformerConfig.table3(row, n + 1)
+            table_3(row, n + 1)
 
 
 BAD_VALUES = [

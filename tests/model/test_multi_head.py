@@ -14,11 +14,11 @@ from tests.model.small import draw
 from transformer.model.attention import (
     MultiHeadAttention,
     masked_softmax,
-    record_attention,
     scaled_dot_product_attention,
 )
 from transformer.model.masks import causal_mask
 from transformer.model.positional import RotaryPositions
+from transformer.recording import record_attention
 
 
 def make(*sizes, seed: int = 0, **options) -> MultiHeadAttention:

@@ -8,6 +8,7 @@ from tests.model.small import make_batch, make_ids, make_model
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
+from transformer.recipes.table_3 import table_3
 
 
 def count(config: TransformerConfig) -> int:
@@ -37,16 +38,16 @@ TABLE_3 = [
 
 @pytest.mark.parametrize("row, place, printed, at_40960, at_37000", TABLE_3)
 def test_counts_of_table_3(row, place, printed, at_40960, at_37000):
-    assert count(TransformerConfig.table3(row, place, 40_960)) == at_40960
+    assert count(table_3(row, place, 40_960)) == at_40960
     assert round(at_40960 / 1e6) == printed
-    assert count(TransformerConfig.table3(row, place)) == at_37000
+    assert count(table_3(row, place)) == at_37000
 
 
 def test_other_known_counts():
     assert count(TransformerConfig.big(40_960)) == 218_300_416
     assert count(TransformerConfig.tiny(9_712)) == 2_568_192
     base = count(TransformerConfig.base())
-    assert count(TransformerConfig.table3("E")) == base + 2 * 1024 * 512
+    assert count(table_3("E")) == base + 2 * 1024 * 512
     assert count(TransformerConfig.base(sharing="target")) == base + 512 * 37_000
     assert count(TransformerConfig.base(sharing="none")) == base + 2 * 512 * 37_000
     without = count(TransformerConfig.base(40_960, d_ff=1024, attention_bias=False))

@@ -9,8 +9,9 @@ import torch
 
 from tests.model.small import make_batch, make_ids, make_model
 from transformer import fast
-from transformer.model.attention import MultiHeadAttention, RecordedAttention, record_attention
+from transformer.model.attention import MultiHeadAttention
 from transformer.model.masks import causal_mask
+from transformer.recording import RecordedAttention, record_attention
 
 NAMES = {f"encoder.{i}.self_attention": (2, 4, 6, 6) for i in range(2)}
 NAMES |= {f"decoder.{i}.self_attention": (2, 4, 7, 7) for i in range(3)}

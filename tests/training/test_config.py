@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from transformer.training import config
-from transformer.training.config import TrainingConfig, usable_precision
+from transformer.training.config import TrainingConfig, multiplies_bfloat16, usable_precision
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,3 +64,19 @@ def test_a_device_without_bfloat16_gets_another_precision_and_a_line_says_so(
         assert f'"{used}" instead of "{asked}"' in str(each.message)
     with pytest.raises(ValueError, match='"fp16" needs a GPU'):
         usable_precision("fp16", torch.device("cpu"))
+
+
+@pytest.mark.parametrize("first", range(1, 30, 4))
+@pytest.mark.parametrize("slower, fast", [(2, True), (25, False), (100, False)])
+def test_load_does_not_hide_how_fast_bfloat16_is(monkeypatch, slower, fast, first):
+    """While another program runs, which it does for ten products, one takes 40 times as long."""
+    clock, products = [0.0], []
+
+    def multiply(x, other):
+        products.append(x.dtype)
+        load = 40 if first <= len(products) < first + 10 else 1
+        clock[0] += load * (slower if x.dtype == torch.bfloat16 else 1)
+
+    monkeypatch.setattr(torch.Tensor, "__matmul__", multiply)
+    monkeypatch.setattr(config, "perf_counter", lambda: clock[0])
+    assert multiplies_bfloat16.__wrapped__() == fast

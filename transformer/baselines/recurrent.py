@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from transformer.model.attention import AdditiveAttention
+from transformer.model.attention import AdditiveAttention, masked_softmax
 from transformer.model.base import TranslationModel
 from transformer.model.masks import padding_mask
 from transformer.settings import RATE, Settings, whole
@@ -179,10 +179,9 @@ class RecurrentTranslator(TranslationModel):
             context = self._summary(state.memory, state.mask)
         else:
             assert state.keys is not None  # where there is attention there are keys
-            context, weights = self.attention.attend(
-                state.hidden[:, None], state.keys, state.memory, state.mask, need_weights=True
-            )
-            context = context[:, 0]
+            scores = self.attention.scores(state.hidden[:, None], state.keys)
+            weights = masked_softmax(scores, state.mask)
+            context = (weights @ state.memory)[:, 0]
             if maps is not None:
                 maps.append(weights)
         state.hidden = self.cell(torch.cat([embedded, context], dim=-1), state.hidden)

@@ -17,13 +17,14 @@ from transformer.fast.linear import Linear, linear
 from transformer.fast.private import may_be_replaced, may_be_transformed, may_have_hooks
 from transformer.fast.residual import HalfResidual
 from transformer.model.attention import MultiHeadAttention
+from transformer.model.embedding import require_ids
 from transformer.model.layers import (
     DecoderLayer,
     EncoderLayer,
     PositionwiseFeedForward,
     Residual,
 )
-from transformer.model.transformer import Transformer, require_ids
+from transformer.model.transformer import Transformer
 
 # Gathering and scattering take a few percent of a step. Above this share of real positions they
 # cost more than they save.

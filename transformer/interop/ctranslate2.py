@@ -6,6 +6,7 @@ read and changed.
 
 import json
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,21 @@ from transformer.settings import COUNT
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int8", "int8_float16", "int8_bfloat16", "int16")
 ACTIVATIONS = dict(relu="RELU", gelu="GELU", silu="SWISH", geglu="GELU", swiglu="SWISH")
 
+# What the export knows how to write: each choice that has a name, and the fields that are numbers
+# or switches, or matter in training only.
+_KNOWN = dict(
+    activation=tuple(ACTIVATIONS),
+    first_input=("token", "zeros"),
+    norm=("post", "pre"),
+    norm_kind=("layer", "rms"),
+    positions=("sinusoidal", "sinusoidal-t2t", "learned", "rotary", "none"),
+    sharing=("three-way", "target", "none"),
+)
+_FREE = {"vocab_size", "d_model", "d_ff", "num_heads", "num_kv_heads", "d_k", "d_v", "num_layers"}
+_FREE |= {"num_decoder_layers", "dropout", "attention_dropout", "activation_dropout", "init"}
+_FREE |= {"attention_bias", "attention_scale", "final_norm", "max_length", "layer_norm_eps"}
+_FREE |= {"pad_id", "bos_id", "eos_id"}
+
 
 def to_ctranslate2(
     translator: Translator, folder: Path | str, quantization: str | None = None
@@ -50,13 +66,15 @@ def to_ctranslate2(
 
     Raises:
         ModuleNotFoundError: if ``ctranslate2`` is not installed.
-        ValueError: if the model is not a Transformer or its d_v differs from d_k, the tokenizers
-            are of another kind, or the quantization is unknown.
+        ValueError: if the model is not a Transformer, its d_v differs from d_k or it has an option
+            that the export does not know, the tokenizers are of another kind, or the quantization
+            is unknown.
     """
     if quantization not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantization must be one of {QUANTIZATIONS}, got {quantization!r}")
     model, (tokenizer, target_tokenizer) = checked(translator)
     c = model.config
+    _require_known(c)
     d_k, d_v = (size or c.d_model // c.num_heads for size in (c.d_k, c.d_v))
     if d_v != d_k:
         raise ValueError(f"d_v must be as large as d_k, {d_k}, for CTranslate2, got {d_v}")
@@ -212,6 +230,16 @@ def _own_pieces(tokenizer: TokenizerLike) -> dict[int, str]:
     contents = json.loads(tokenizer.to_json())
     ids = contents["model"]["vocab"] | {t["content"]: t["id"] for t in contents["added_tokens"]}
     return {i: piece for piece, i in ids.items()}
+
+
+def _require_known(config: TransformerConfig) -> None:
+    """Refuse what would be exported as something else, such as a norm that came later."""
+    for field in fields(config):
+        name, value = field.name, getattr(config, field.name)
+        known = _KNOWN.get(name, (value if name in _FREE else field.default,))
+        if value not in known:
+            names = f"one of {known}" if name in _KNOWN else repr(*known)
+            raise ValueError(f"{name} must be {names} for CTranslate2, got {value!r}")
 
 
 @torch.no_grad()

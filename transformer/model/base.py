@@ -23,10 +23,9 @@ class TranslationModel(nn.Module, HubModel, ABC):
     Batches are padded at the end of each row, and no source row is all padding. Row r of a search
     belongs to sentence r // beam_size.
 
-    Args:
-        config: a frozen dataclass with at least ``vocab_size``, ``d_model``, ``pad_id``,
-            ``bos_id``, ``eos_id`` and ``to_dict()``. To be saved and loaded, a subclass must
-            name it in its own ``__init__(self, config: MyConfig)``.
+    ``config`` is a frozen dataclass with at least ``vocab_size``, ``d_model``, ``pad_id``,
+    ``bos_id``, ``eos_id`` and ``to_dict()``. To be saved and loaded, a subclass must name it in its
+    own ``__init__(self, config: MyConfig)``.
 
     Paper: section 3, Figure 1
     """
@@ -41,15 +40,10 @@ class TranslationModel(nn.Module, HubModel, ABC):
     def forward(
         self, source: Int[Tensor, "B S"], target: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B T V"]:
-        """Return the logits of the next token at every target position.
-
-        Args:
-            source: source ids, padded with ``pad_id``.
-            target: target ids shifted right: ``bos_id`` first.
+        """Return the logits of the token after each position of a target; ``bos_id`` is its first.
 
         Raises:
-            ValueError: if an id is out of range (on the CPU), or a sequence is longer than the
-                learned positions.
+            ValueError: if an id is out of range (on the CPU), or a sequence is too long.
         """
         return self.decode(target, self.encode(source), source)
 

@@ -13,23 +13,21 @@ FirstInput = Literal["token", "zeros"]
 Sharing = Literal["three-way", "target", "none"]
 Init = Literal["fused", "separate", "glorot"]
 
-# What each row of Table 3 changes against base. Rows D3 and D4 change label smoothing alone,
-# which belongs to training: their model is base.
-TABLE_3: dict[str, list[dict[str, Any]]] = {
-    "A": [dict(num_heads=1), dict(num_heads=4), dict(num_heads=16), dict(num_heads=32)],
-    "B": [dict(d_k=16), dict(d_k=32)],
-    "C": [
-        dict(num_layers=2),
-        dict(num_layers=4),
-        dict(num_layers=8),
-        dict(d_model=256),
-        dict(d_model=1024),
-        dict(d_ff=1024),
-        dict(d_ff=4096),
-    ],
-    "D": [dict(dropout=0.0), dict(dropout=0.2), {}, {}],
-    "E": [dict(positions="learned")],
-}
+
+def require_heads(
+    d_model: int, num_heads: int, d_k: int | None, d_v: int | None, num_kv_heads: int | None
+) -> None:
+    """Raise ValueError unless d_model is divisible by num_heads, and that by num_kv_heads."""
+    if None in (d_k, d_v) and d_model % num_heads:
+        raise ValueError(
+            "d_model must be divisible by num_heads unless d_k and d_v are given: "
+            f"got d_model={d_model}, num_heads={num_heads}"
+        )
+    if num_kv_heads is not None and (num_kv_heads < 1 or num_heads % num_kv_heads):
+        raise ValueError(
+            "num_heads must be divisible by num_kv_heads, "
+            f"got num_heads={num_heads}, num_kv_heads={num_kv_heads}"
+        )
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,8 @@ class TransformerConfig(Settings):
         norm: "post" normalises after the residual sum, as in the paper; "pre" before each
             sub-layer, and once more at the end of each stack.
         norm_kind: "layer" as in the paper, or "rms", which does not subtract the mean.
-        final_norm: one more norm at the end of each stack; None means True for
-            pre-norm only. True with "post" is what ``torch.nn.Transformer`` does.
+        final_norm: one more norm at the end of each stack; None means True for pre-norm only. True
+            with "post" is what ``torch.nn.Transformer`` does.
         positions: "sinusoidal" as in the paper, "sinusoidal-t2t" as in its code, "learned",
             "rotary", which rotates queries and keys of self-attention, or "none".
         max_length: longest sequence that learned positions can take. Sinusoids have no limit.
@@ -81,10 +79,7 @@ class TransformerConfig(Settings):
 
     Raises:
         TypeError: if there is no such field.
-        ValueError: if a size is not positive or beyond all reason, a rate is outside [0, 1), a
-            value is of another type or not finite, a name is unknown, two special ids are equal,
-            d_model is not divisible by num_heads while d_k or d_v is left open, num_heads not by
-            num_kv_heads, or d_k odd with rotary positions.
+        ValueError: if a value is of another type or out of range, or two do not fit together.
 
     Paper: sections 3 and 6.2, Table 3
     """
@@ -139,16 +134,7 @@ class TransformerConfig(Settings):
                 f"pad_id, bos_id and eos_id must differ, "
                 f"got {self.pad_id}, {self.bos_id}, {self.eos_id}"
             )
-        if None in (self.d_k, self.d_v) and self.d_model % self.num_heads:
-            raise ValueError(
-                f"d_model must be divisible by num_heads unless d_k and d_v are given: "
-                f"got d_model={self.d_model}, num_heads={self.num_heads}"
-            )
-        if self.num_heads % (self.num_kv_heads or self.num_heads):
-            raise ValueError(
-                f"num_heads must be divisible by num_kv_heads, "
-                f"got num_heads={self.num_heads}, num_kv_heads={self.num_kv_heads}"
-            )
+        require_heads(self.d_model, self.num_heads, self.d_k, self.d_v, self.num_kv_heads)
         d_k = self.d_k or self.d_model // self.num_heads
         if self.positions == "rotary" and d_k % 2:
             raise ValueError(f"d_k must be even for rotary positions, got {d_k}")
@@ -174,32 +160,11 @@ class TransformerConfig(Settings):
         return cls.from_dict(dict(vocab_size=vocab_size) | tiny | changes)
 
     @classmethod
-    def table3(cls, row: str, place: int = 1, vocab_size: int = 37_000) -> "TransformerConfig":
-        """A row of Table 3 by its letter and its place under it, counted from 1.
-
-        Args:
-            row: "A" to "E", "base" or "big".
-            place: 1 for the first line of that letter.
-            vocab_size: number of tokens V. The table's counts fit 40,960.
-
-        Raises:
-            ValueError: if the table has no such line.
-        """
-        if row in ("base", "big") and place == 1:
-            return getattr(cls, row)(vocab_size)
-        lines = TABLE_3.get(row, [])
-        if not 1 <= place <= len(lines):
-            known = ", ".join(f"{letter}1-{letter}{len(TABLE_3[letter])}" for letter in TABLE_3)
-            raise ValueError(f"Table 3 has no line {row}{place}; it has base, big, {known}")
-        return cls.base(vocab_size, **lines[place - 1])
-
-    @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TransformerConfig":
         """Make a configuration from field names and values, such as those of a ``config.json``.
 
         Raises:
-            ValueError: if a name is not a field, with the nearest one that is, or the values are of
-                another architecture than "transformer".
+            ValueError: if a name is no field, or the values are of another architecture.
         """
         architecture = values.get("architecture", "transformer")
         if architecture != "transformer":

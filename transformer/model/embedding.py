@@ -10,16 +10,31 @@ from torch import Tensor, nn
 ID_TYPES = (torch.int64, torch.int32)
 
 
+def require_ids(name: str, ids: Tensor, rows: int | None = None) -> None:
+    """Raise TypeError or ValueError unless ids are an integer matrix with something in each row.
+
+    Args:
+        name: of the argument, for the message.
+        ids: the token ids, to be of shape (B, T).
+        rows: number of rows that there must be; None for any.
+    """
+    form = "ids of shape (batch, length)"
+    if not isinstance(ids, Tensor):
+        raise TypeError(f"{name} must be a tensor of {form}, got a {type(ids).__name__}")
+    if ids.dim() != 2 or ids.size(1) == 0:
+        raise ValueError(f"{name} must hold {form}, got shape {tuple(ids.shape)}")
+    if ids.dtype not in ID_TYPES:
+        raise ValueError(f"{name} must hold ids of type int64 or int32, got {ids.dtype}")
+    if rows is not None and ids.size(0) != rows:
+        raise ValueError(f"{name} must have {rows} rows like source, got {ids.size(0)}")
+
+
 class TokenEmbedding(nn.Module):
     """Look up a vector for each token id and multiply it by sqrt(d_model).
 
     The factor matters because of the initialisation: the same matrix serves as the output
     projection, whose rows should have norm 1 (entries of variance 1 / d_model). Times
     sqrt(d_model) the entries have variance 1, as large as the positional encoding beside them.
-
-    Args:
-        vocab_size: number of tokens V.
-        d_model: size of a vector.
 
     Paper: section 3.4
     """

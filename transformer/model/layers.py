@@ -13,18 +13,12 @@ from transformer.model.config import Activation, NormKind, NormPlacement
 # The function of the gate, for the activations that have one.
 GATED: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": F.silu, "geglu": F.gelu}
 
-
 #: Classes by ``norm_kind``, each made as ``Norm(d_model, eps=eps)``, with ``reset_parameters``.
 NORMS: dict[str, Any] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
 
 
 def make_norm(kind: NormKind, d_model: int, eps: float = 1e-6) -> nn.Module:
     """Make a norm: "layer" subtracts the mean and divides by the deviation, "rms" only divides.
-
-    Args:
-        kind: "layer", as in the paper, or "rms".
-        d_model: size of a vector.
-        eps: added to the variance, or to the mean square, under the root.
 
     Paper: section 3.1 ("rms" is due to Zhang and Sennrich 2019)
     """
@@ -52,9 +46,7 @@ class PositionwiseFeedForward(nn.Module):
         self.output = nn.Linear(d_ff, d_model)
         self.dropout = nn.Dropout(dropout)
         self.gate = nn.Linear(d_model, d_ff) if activation in GATED else None
-        self.activation: Callable[[Tensor], Tensor] = GATED.get(activation) or getattr(
-            F, activation
-        )
+        self.activation = GATED.get(activation) or getattr(F, activation)
 
     def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
         """Compute max(0, x W_1 + b_1) W_2 + b_2."""
@@ -73,7 +65,7 @@ class Residual(nn.Module):
         d_model: size of a vector.
         dropout: P_drop.
         norm: "post" or "pre".
-        eps: added to the variance under the root.
+        eps: added to the variance, or to the mean square, under the root.
         kind: "layer" or "rms", see :func:`make_norm`.
 
     Paper: sections 3.1 and 5.4
@@ -104,10 +96,7 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then the feed-forward network.
 
-    Args:
-        attention: the self-attention.
-        feed_forward: the position-wise network.
-        make_residual: makes the wrapper of one sub-layer.
+    ``make_residual`` makes the wrapper of one sub-layer.
 
     Paper: section 3.1
     """
@@ -134,11 +123,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention to the encoder's output, the feed-forward network.
 
-    Args:
-        self_attention: the target's attention to itself.
-        cross_attention: the target's attention to the source.
-        feed_forward: the position-wise network.
-        make_residual: makes the wrapper of one sub-layer.
+    The causal mask also hides the padding at the end of a target from every real position.
 
     Paper: section 3.1
     """
@@ -163,10 +148,7 @@ class DecoderLayer(nn.Module):
         memory: Float[Tensor, "B S d_model"],
         source_mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "B T d_model"]:
-        """Run the layer on all positions at once, as in training.
-
-        The causal mask also hides the padding at the end of ``x`` from every real position.
-        """
+        """Run the layer on all positions at once, as in training."""
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, is_causal=True))
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, source_mask))
         return self.feed_forward_residual(x, self.feed_forward)

@@ -23,9 +23,6 @@ def sinusoidal_table(
             2i / d_model. "t2t" is what the authors' code did: all sines, then all cosines, with
             exponent i / (d_model / 2 - 1), so that the longest wavelength is exactly 10000 * 2 pi.
 
-    Raises:
-        ValueError: if ``layout`` is neither.
-
     Paper: section 3.5
     """
     position = torch.arange(length, dtype=torch.float64)[:, None]
@@ -97,11 +94,7 @@ class SinusoidalPositionalEncoding(nn.Module):
 
 
 class LearnedPositionalEmbedding(nn.Module):
-    """Add one learned vector per position: row (E) of Table 3.
-
-    Args:
-        d_model: size of a vector.
-        length: number of positions that have a vector.
+    """Add a learned vector to each of the first ``length`` positions: row (E) of Table 3.
 
     Paper: section 3.5, Table 3 row (E)
     """
@@ -113,11 +106,7 @@ class LearnedPositionalEmbedding(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T d_model"], start: int = 0
     ) -> Float[Tensor, "B T d_model"]:
-        """Add the vectors of positions start .. start + T - 1.
-
-        Raises:
-            ValueError: if the sequence is longer than the table.
-        """
+        """Add the vectors of positions start .. start + T - 1; ValueError if one has none."""
         end, length = start + x.size(1), self.embedding.num_embeddings
         if end > length:
             raise ValueError(f"sequence length {end} exceeds the {length} learned positions")
@@ -131,12 +120,8 @@ class RotaryPositions(nn.Module):
     frequency; the frequencies are those of the sinusoids. The product of a rotated query and a
     rotated key depends only on the distance between them.
 
-    Args:
-        size: of a query or key, d_k. Even.
-        length: positions to prepare in advance.
-
     Raises:
-        ValueError: if ``size`` is odd: rotation needs pairs of features.
+        ValueError: if ``size``, that of a query or key, is odd: rotation needs pairs of features.
 
     Reference: Su et al. 2021.
     """

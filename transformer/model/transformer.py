@@ -2,24 +2,19 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from transformer.model.attention import (
-    MultiHeadAttention,
-    RecordedAttention,
-    record_attention,
-    with_recorders,
-)
+from transformer.cached_decoding import CachedDecoding
+from transformer.model.attention import MultiHeadAttention
 from transformer.model.base import TranslationModel
 from transformer.model.config import TransformerConfig
-from transformer.model.embedding import ID_TYPES, TokenEmbedding
+from transformer.model.embedding import TokenEmbedding, require_ids
 from transformer.model.layers import (
-    NORMS,
     DecoderLayer,
     EncoderLayer,
     PositionwiseFeedForward,
@@ -28,13 +23,12 @@ from transformer.model.layers import (
 )
 from transformer.model.masks import padding_mask
 from transformer.model.positional import (
-    Layout,
     LearnedPositionalEmbedding,
     NoPositions,
     RotaryPositions,
     SinusoidalPositionalEncoding,
 )
-from transformer.model.stepwise import CachedDecoding
+from transformer.recording import RecordedAttention, record_attention, with_recorders
 
 
 class Transformer(CachedDecoding, TranslationModel):
@@ -44,14 +38,8 @@ class Transformer(CachedDecoding, TranslationModel):
     ``bos_id``; its output at position i predicts the token that follows. Batches are padded at
     the end of each row.
 
-    ``save_pretrained`` and ``from_pretrained`` come from
-    :class:`~transformer.saving.hub.HubModel`: weights as safetensors, configuration as JSON.
-
-    Args:
-        config: sizes and options.
-
     Raises:
-        TypeError: if ``config`` is something else, such as a number.
+        TypeError: if ``config`` is no :class:`~transformer.model.config.TransformerConfig`.
 
     Paper: section 3, Figure 1
     """
@@ -71,8 +59,7 @@ class Transformer(CachedDecoding, TranslationModel):
         super().__init__(config)
         c, d = config, config.d_model
         d_k = c.d_k or d // c.num_heads
-        # More sinusoids are computed when a sequence needs them.
-        prepared = min(c.max_length, 1 << 16)
+        prepared = min(c.max_length, 1 << 16)  # a longer sequence makes the table grow
         self.rotary = RotaryPositions(d_k, prepared) if c.positions == "rotary" else None
 
         def positions() -> nn.Module:
@@ -80,8 +67,8 @@ class Transformer(CachedDecoding, TranslationModel):
                 return LearnedPositionalEmbedding(d, c.max_length)
             if c.positions in ("rotary", "none"):
                 return NoPositions()
-            layout: Layout = "t2t" if c.positions == "sinusoidal-t2t" else "paper"
-            return SinusoidalPositionalEncoding(d, prepared, layout)
+            is_t2t = c.positions == "sinusoidal-t2t"
+            return SinusoidalPositionalEncoding(d, prepared, "t2t" if is_t2t else "paper")
 
         def attention(rotary: RotaryPositions | None = None) -> MultiHeadAttention:
             bias, dropout, scale = c.attention_bias, c.attention_dropout, c.attention_scale
@@ -121,16 +108,10 @@ class Transformer(CachedDecoding, TranslationModel):
         self.checkpoint_activations = False  # True computes activations twice to save memory
         self.reset_parameters()
 
-    # ------------------------------------------------------------------ the forward pass
-
     def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S d_model"]:
         """Turn source ids into one vector per position, the decoder's memory.
 
-        Args:
-            source: source ids, padded with ``pad_id``.
-
-        Returns:
-            The memory. Its values at padding positions are undefined; no query attends to them.
+        Its values at padding positions are undefined; no query attends to them.
 
         Raises:
             ValueError: if ``source`` is empty, does not have two axes, or is not int64 or int32.
@@ -148,16 +129,10 @@ class Transformer(CachedDecoding, TranslationModel):
         memory: Float[Tensor, "B S d_model"],
         source: Int[Tensor, "B S"],
     ) -> Float[Tensor, "B T d_model"]:
-        """Run the decoder without its output projection.
-
-        Args:
-            target: target ids shifted right.
-            memory: the output of :meth:`encode`.
-            source: the source ids, for their padding mask.
+        """Run the decoder without its output projection; ``source`` says where padding is.
 
         Raises:
-            ValueError: if ``target`` is empty, does not have two axes, is not int64 or int32, or
-                has another number of rows than ``source``.
+            ValueError: if ``target`` is no matrix of ids with as many rows as ``source``.
         """
         require_ids("target", target, rows=len(source))
         source_mask = self.source_mask(source)
@@ -172,11 +147,7 @@ class Transformer(CachedDecoding, TranslationModel):
 
     @property
     def output_weight(self) -> Float[Tensor, "V d_model"]:
-        """The matrix of the pre-softmax linear transformation.
-
-        Raises:
-            ValueError: if a layer with a bias has replaced ``output``.
-        """
+        """The matrix of the pre-softmax linear transformation; ValueError if it has a bias."""
         if self.config.sharing != "none":
             return self._target_embedding.weight
         if isinstance(getattr(self.output, "bias", None), Tensor):
@@ -207,8 +178,6 @@ class Transformer(CachedDecoding, TranslationModel):
             self.decoder_states(target, self.encode(source), source)
         return weights
 
-    # ------------------------------------------------------------------ parameters
-
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Reinitialise all parameters, and compute tables of positions again.
@@ -222,7 +191,7 @@ class Transformer(CachedDecoding, TranslationModel):
         attentions = [m for m in self.modules() if isinstance(m, MultiHeadAttention)]
         inputs = [(a.query_projection, a.key_projection, a.value_projection) for a in attentions]
         rows = {part: sum(p.out_features for p in parts) for parts in inputs for part in parts}
-        for module in self.modules():
+        for module in [*self.modules()][1:]:  # the first is the model
             if isinstance(module, nn.Linear):
                 fan_out, fan_in = module.weight.shape
                 bound = math.sqrt(3.0) * math.sqrt(2.0 / (fan_in + rows.get(module, fan_out)))
@@ -231,14 +200,13 @@ class Transformer(CachedDecoding, TranslationModel):
                     nn.init.zeros_(module.bias)
             elif isinstance(module, TokenEmbedding) and config.init == "glorot":
                 nn.init.xavier_uniform_(module.weight)
-            elif isinstance(module, (TokenEmbedding, nn.Embedding)):
+            elif isinstance(module, TokenEmbedding | nn.Embedding):
                 nn.init.normal_(module.weight, std=std)
-            elif isinstance(module, (*NORMS.values(), SinusoidalPositionalEncoding)):
-                cast(Any, module).reset_parameters()
+            elif callable(reset := getattr(module, "reset_parameters", None)):
+                reset()  # a norm, or a table of sinusoids
         if config.init != "fused":
-            for parts in inputs:
-                for part in parts:
-                    nn.init.xavier_uniform_(part.weight)
+            for part in rows:
+                nn.init.xavier_uniform_(part.weight)
         if config.sharing == "none" and config.init != "glorot":
             nn.init.normal_(self.output.weight, std=std)
 
@@ -250,27 +218,3 @@ class Transformer(CachedDecoding, TranslationModel):
         if self.checkpoint_activations and self.training:
             return checkpoint(with_recorders(layer), *inputs, use_reentrant=False)
         return layer(*inputs)
-
-
-def require_ids(name: str, ids: Tensor, rows: int | None = None) -> None:
-    """Refuse token ids that are no integer matrix with something in each row.
-
-    Args:
-        name: of the argument, for the message.
-        ids: the token ids, to be of shape (B, T).
-        rows: number of rows that there must be; None for any.
-
-    Raises:
-        TypeError: if they are no tensor, such as a list.
-        ValueError: if its shape or type is another.
-    """
-    if not isinstance(ids, Tensor):
-        kind = type(ids).__name__
-        raise TypeError(f"{name} must be a tensor of ids of shape (batch, length), got a {kind}")
-    if ids.dim() != 2 or ids.size(1) == 0:
-        shape = tuple(ids.shape)
-        raise ValueError(f"{name} must hold ids of shape (batch, length), got shape {shape}")
-    if ids.dtype not in ID_TYPES:
-        raise ValueError(f"{name} must hold ids of type int64 or int32, got {ids.dtype}")
-    if rows is not None and ids.size(0) != rows:
-        raise ValueError(f"{name} must have {rows} rows like source, got {ids.size(0)}")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from transformer.inference.device import device_label
 from transformer.recipes.architectures import architecture
 from transformer.recipes.estimate import estimate_time, requirements
-from transformer.training.schedule import learning_rate
+from transformer.training.schedule import recipe_schedule
 
 if TYPE_CHECKING:
     from transformer.recipes.translation import TranslationRun
@@ -50,9 +50,8 @@ def describe(run: "TranslationRun") -> str:
 
 
 def _highest_learning_rate(run: "TranslationRun") -> float:
-    training, d_model = run.preset.training, run.model.config.d_model
-    highest = min(training.warmup_steps, training.max_steps)
-    return learning_rate(highest, d_model, training.warmup_steps, training.learning_rate_factor)
+    rate = recipe_schedule(run.preset.training, run.model.config.d_model)
+    return max(map(rate, range(1, run.preset.training.max_steps + 1)))
 
 
 def _describe_text(run: "TranslationRun") -> list[str]:

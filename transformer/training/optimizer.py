@@ -10,16 +10,15 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from transformer.training.config import TrainingConfig
-from transformer.training.schedule import learning_rate
+from transformer.training.schedule import FIELDS, recipe_schedule
 
 #: Creates an optimizer for the parameters that it is given.
 MakeOptimizer = Callable[[Iterator[nn.Parameter]], Optimizer]
 #: A function from the step, counted from 1, to its learning rate; or a PyTorch scheduler.
 Schedule = Callable[[int], float] | LRScheduler
 
-# The fields of a configuration that only the paper's optimizer and schedule read.
+# The fields of a configuration that only the paper's optimizer reads.
 _ADAM = ("beta1", "beta2", "adam_eps")
-_EQUATION_3 = ("warmup_steps", "learning_rate_factor")
 
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -103,11 +102,10 @@ class LearningRate:
         self.scheduler: LRScheduler | None = None
         self.function: Callable[[int], float] | None = None
         if schedule is None and not own:
-            warmup, factor = config.warmup_steps, config.learning_rate_factor
-            self.function = lambda step: learning_rate(step, d_model, warmup, factor)
+            self.function = recipe_schedule(config, d_model)
         else:
             reason = "a schedule" if schedule is not None else "an optimizer"
-            _require_default(config, _EQUATION_3, f"{reason} of your own")
+            _require_default(config, FIELDS, f"{reason} of your own")
         if isinstance(schedule, ReduceLROnPlateau):
             raise ValueError(
                 "schedule must not be a ReduceLROnPlateau, which needs a score at each step: call "

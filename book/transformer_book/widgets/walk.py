@@ -14,8 +14,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from transformer.model.attention import record_attention
 from transformer.model.transformer import Transformer
+from transformer.recording import record_attention
 from transformer_book.palette import COLOURS, GROUND, INK, ROLES, SOFT
 from transformer_book.widgets.base import Explorer, read_asset
 

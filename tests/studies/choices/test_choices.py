@@ -10,6 +10,7 @@ from scipy.stats import ttest_rel
 
 from transformer.model.config import TransformerConfig
 from transformer.recipes.record import describe_environment, read_record
+from transformer.recipes.table_3 import table_3
 from transformer_book.statistics import spearman, spearman_interval
 from transformer_book.studies.choices import record, study
 from transformer_book.studies.choices.claims import (
@@ -78,7 +79,7 @@ def test_ratios_to_base_are_the_papers(scale):
     paper, ours = TransformerConfig.base(), scale.base.model
     for row in ROWS:
         place = (row,) if row in ("base", "big") else (row[0], int(row[1]))
-        theirs, mine = TransformerConfig.table3(*place), row_preset(scale, row).model
+        theirs, mine = table_3(*place), row_preset(scale, row).model
         for name in ("d_model", "d_ff", "num_heads", "num_layers"):
             ratio = getattr(theirs, name) / getattr(paper, name)
             assert getattr(mine, name) == ratio * getattr(ours, name), (row, name)

@@ -4,12 +4,11 @@ Every corpus is available in both directions. ``tatoeba-en-de`` and ``tatoeba-de
 the package and need no network.
 """
 
-from collections.abc import Callable
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 
 from transformer.data.corpora import mixture, multi30k, tatoeba, wmt
+from transformer.data.corpora.family import Family
 from transformer.data.parallel import (
     Corpus,
     Split,
@@ -27,21 +26,24 @@ __all__ = [
     "load_parallel_files",
 ]
 
-# Family -> (loader of English with another language, licence).
-_FAMILIES: dict[str, tuple[Callable[..., dict[str, Split]], str]] = {
-    "tatoeba": (tatoeba.load_tatoeba, tatoeba.LICENCE),
-    "multi30k": (partial(multi30k.load_multi30k, "en"), multi30k.LICENCE),
-    "wmt14": (wmt.load_wmt14, wmt.LICENCE),
-    "wmt-newstest": (wmt.load_newstest, wmt.LICENCE),
-    "mixture": (mixture.load_mixture, mixture.LICENCE),
+#: Families of corpora by the first part of the name.
+FAMILIES: dict[str, Family] = {
+    "tatoeba": tatoeba.FAMILY,
+    "multi30k": multi30k.FAMILY,
+    "wmt14": wmt.WMT14,
+    "wmt-newstest": wmt.NEWSTEST,
+    "mixture": mixture.FAMILY,
 }
-
-_DIRECTIONS = (("en", "de"), ("de", "en"), ("en", "fr"), ("fr", "en"))
 
 
 def corpus_names() -> list[str]:
     """Return the names that :func:`load_corpus` accepts."""
-    return [f"{family}-{source}-{target}" for family in _FAMILIES for source, target in _DIRECTIONS]
+    return [
+        f"{name}-{direction}"
+        for name, family in FAMILIES.items()
+        for other in family.languages
+        for direction in (f"en-{other}", f"{other}-en")
+    ]
 
 
 def load_corpus(name: str, data_dir: Path | str | None = None) -> Corpus:
@@ -66,12 +68,12 @@ def load_corpus(name: str, data_dir: Path | str | None = None) -> Corpus:
         raise ValueError(
             f"unknown corpus {name!r}; did you mean {close!r}? known: {', '.join(corpus_names())}"
         )
-    family, source, target = name.rsplit("-", 2)
-    load, licence = _FAMILIES[family]
-    splits = load(target if source == "en" else source, data_dir)
+    start, source, target = name.rsplit("-", 2)
+    family = FAMILIES[start]
+    splits = family.load(target if source == "en" else source, data_dir)
     if target == "en":
         splits = {split_name: split.swapped() for split_name, split in splits.items()}
-    return Corpus(name, source, target, licence, splits)
+    return Corpus(name, source, target, family.licence, splits)
 
 
 def corpus_from_files(

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from transformer.data.corpora import multi30k, tatoeba, wmt
+from transformer.data.corpora.family import Family
 from transformer.data.corpora.local import how_to_provide
 from transformer.data.parallel import Split
 
@@ -69,3 +70,12 @@ def _mixed(parts: Iterable[Split], keep_out: Iterable[Split]) -> Split:
     # As in transformer.data.splits, a hash shuffles equally on every machine.
     pairs.sort(key=lambda pair: blake2b("\t".join(pair).encode(), digest_size=8).digest())
     return Split([source for source, _ in pairs], [target for _, target in pairs])
+
+
+def _files(language: str) -> list[tuple[str, str]]:
+    parts = (tatoeba.FAMILY, multi30k.FAMILY, wmt.NEWSTEST)
+    found = [file for part in parts for file in part.files(language)]
+    return found + wmt.files("wmt-newstest", TRAINING_NEWS, language)
+
+
+FAMILY = Family(load_mixture, LICENCE, "tatoeba, multi30k and wmt-newstest", _files)

@@ -5,9 +5,11 @@ for non-commercial research. So the files are not part of the package: they are 
 taken from the user's data directory, and their SHA-256 is verified.
 """
 
+from functools import partial
 from pathlib import Path
 
 from transformer.data.corpora.download import DownloadError, download, sha256
+from transformer.data.corpora.family import Family
 from transformer.data.corpora.local import cache_directory, find_file, how_to_provide
 from transformer.data.parallel import Split, load_parallel_files
 
@@ -94,3 +96,11 @@ def _provide(name: str, data_dir: Path | str | None) -> Path:
         except OSError as error:  # the disk's
             raise OSError(f"{error}; XDG_CACHE_HOME names the folder for downloads") from error
     return cached
+
+
+def _files(language: str) -> list[tuple[str, str]]:
+    stems = SPLITS.values()
+    return [(FOLDER, f"{stem}.{side}.gz") for stem in stems for side in ("en", language)]
+
+
+FAMILY = Family(partial(load_multi30k, "en"), LICENCE, "download", _files)

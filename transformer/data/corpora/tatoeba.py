@@ -8,6 +8,7 @@ Attribution: www.manythings.org/anki and tatoeba.org.
 
 from pathlib import Path
 
+from transformer.data.corpora.family import Family
 from transformer.data.corpora.local import require_file
 from transformer.data.lines import read_lines
 from transformer.data.parallel import Split, load_parallel_files
@@ -65,3 +66,10 @@ def load_tatoeba(language: str, data_dir: Path | str | None = None) -> dict[str,
     pairs, english, other = (require_file(name, folder, data_dir) for name in FILES[language])
     challenge = load_parallel_files(english, other)
     return split_by_component(read_pairs(pairs), keep_out=challenge) | {"challenge": challenge}
+
+
+def _files(language: str) -> list[tuple[str, str]]:
+    return [(f"tatoeba-en-{language}", name) for name in FILES[language]]
+
+
+FAMILY = Family(load_tatoeba, LICENCE, "data directory", _files)

@@ -4,11 +4,13 @@ WMT14 is downloaded by Hugging Face `datasets`, an optional extra. The texts bel
 publishers and are intended for research, so the package does not include them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from transformer.data.corpora.download import DownloadError
+from transformer.data.corpora.family import Family
 from transformer.data.corpora.local import find_file, how_to_provide, require_file
 from transformer.data.parallel import (
     Split,
@@ -116,3 +118,29 @@ def _from_rows(rows: Any, language: str, name: str) -> StreamedSplit:
     return StreamedSplit(
         lambda: kept_pairs(read(), origin, given=given), f"{origin}, revision {_REVISION}"
     )
+
+
+def files(corpus: str, stems: Iterable[str], language: str) -> list[tuple[str, str]]:
+    """Return folder and name of the files of some texts, for a :class:`Family`.
+
+    Args:
+        corpus: "wmt14" or "wmt-newstest".
+        stems: such as "newstest2014".
+        language: ``de`` or ``fr``.
+    """
+    folder, pair = f"{corpus}-en-{language}", f"en-{language}"
+    return [(folder, f"{stem}.{pair}.{side}.gz") for stem in stems for side in ("en", language)]
+
+
+WMT14 = Family(
+    load_wmt14,
+    LICENCE,
+    "download by the extra [wmt]",
+    partial(files, "wmt14", WMT14_FILES.values()),
+)
+NEWSTEST = Family(
+    load_newstest,
+    LICENCE,
+    "data directory",
+    partial(files, "wmt-newstest", ("newstest2013", "newstest2014")),
+)

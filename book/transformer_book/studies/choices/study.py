@@ -17,6 +17,7 @@ from transformer.inference.options import SearchOptions
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.recipes.presets import Preset
+from transformer.recipes.table_3 import table_3
 from transformer.training.config import TrainingConfig
 from transformer.training.curve import read_curve
 from transformer.training.loss import perplexity
@@ -151,7 +152,7 @@ def row_preset(scale: Scale, row: str) -> Preset:
     if row not in ROWS:
         raise ValueError(f"Table 3 has no row {row!r}; rows are {', '.join(ROWS)}")
     place = (row,) if row in ("base", "big") else (row[0], int(row[1]))
-    theirs, paper_base = TransformerConfig.table3(*place), TransformerConfig.base()
+    theirs, paper_base = table_3(*place), TransformerConfig.base()
     base = scale.base
     assert isinstance(base.model, TransformerConfig)
     changes: dict[str, Any] = dict(_TRAINING.get(row, {}))

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from transformer.model.attention import record_attention
+from transformer.recording import record_attention
 from transformer_book.studies.heads.lookups import LookupModel, Lookups, lookup_accuracy
 from transformer_book.studies.training_loop import optimise
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from transformer.model.attention import record_attention
+from transformer.recording import record_attention
 from transformer_book.studies.layer_types.reach import (
     KERNEL,
     Convolution,

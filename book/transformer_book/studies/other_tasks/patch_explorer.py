@@ -9,7 +9,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from transformer.model.attention import record_attention
+from transformer.recording import record_attention
 from transformer_book.palette import ROLES
 from transformer_book.studies.other_tasks.digits import cut_patches
 from transformer_book.studies.other_tasks.encoder_model import EncoderModel

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer.model.attention import record_attention
 from transformer.recipes.architectures import ARCHITECTURES, build_model
+from transformer.recording import record_attention
 from transformer_book.studies.layer_types.operations import multiply_adds
 
 

@@ -17,15 +17,12 @@ from torch import Tensor
 
 from transformer.data.batching import Batch
 from transformer.inference.significance import bootstrap
-from transformer.model.attention import (
-    MultiHeadAttention,
-    recorders_of,
-    scaled_dot_product_attention,
-)
+from transformer.model.attention import MultiHeadAttention, scaled_dot_product_attention
 from transformer.model.base import evaluation_mode
 from transformer.model.config import TransformerConfig
 from transformer.model.masks import causal_mask
 from transformer.model.transformer import Transformer
+from transformer.recording import recorders_of
 
 Kind = Literal["encoder", "decoder", "cross"]
 KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")

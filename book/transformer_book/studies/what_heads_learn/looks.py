@@ -16,9 +16,9 @@ from jaxtyping import Bool, Float, Int
 
 from transformer.inference.batches import pad
 from transformer.inference.translator import Translator
-from transformer.model.attention import record_attention
 from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
+from transformer.recording import record_attention
 
 #: Masculine pronouns as the tokenizer of the shipped model writes them.
 HE = ("▁he", "▁his", "▁him", "▁himself")

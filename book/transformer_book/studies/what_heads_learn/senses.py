@@ -19,9 +19,9 @@ from jaxtyping import Bool, Float, Int
 
 from transformer.inference.batches import pad
 from transformer.inference.translator import Translator
-from transformer.model.attention import record_attention
 from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
+from transformer.recording import record_attention
 from transformer_book.studies.simple_translators import words_of
 from transformer_book.studies.what_heads_learn.ablation import Head, edited, heads_of, silent
 from transformer_book.studies.what_heads_learn.attention_alignment import token_words

@@ -127,7 +127,10 @@ def own_entries(beam_size: int, length: int, device: torch.device) -> Bool[Tenso
 
 
 class CachedDecoding:
-    """The two methods that a search calls, for a model with the layers of a Transformer."""
+    """The two methods that a search calls, for a model with the layers of a Transformer.
+
+    It uses the model's layers from outside; the model's own code knows no caches.
+    """
 
     def start_decoding(
         self: Any, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
