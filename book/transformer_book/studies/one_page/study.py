@@ -20,6 +20,8 @@ from torch import Tensor, nn
 
 from transformer import minimal
 from transformer.data import toy
+from transformer.recipes.record import read_record
+from transformer_book.tables import Table
 
 RECORD = Path(__file__).parent / "record.json"
 
@@ -236,3 +238,41 @@ def missing(runs: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
 
 def _run(item: tuple[str, int]) -> dict[str, Any]:
     return run(*item)
+
+
+def runs_of(part: str) -> list[dict[str, Any]]:
+    """Return the recorded runs without a part."""
+    return [run for run in read_record(RECORD)["runs"] if run["without"] == part]
+
+
+def summary() -> Table:
+    """What the translator can do without each part, and what becomes of the book's sentence."""
+    rows = []
+    for part in WITHOUT:
+        exact = [run["exact"] for run in runs_of(part)]
+        german = next(run["wide"] for run in runs_of(part) if run["seed"] == 0)
+        german = german if len(german) <= 75 else german[:75].rsplit(" ", 1)[0] + " …"
+        rows.append(
+            (sum(exact) / len(exact), part, f"{min(exact):.0%} to {max(exact):.0%}", german)
+        )
+    first, *rest = rows
+    rest.sort(key=lambda row: row[0])
+    return Table(
+        ["without", "exactly right", "worst and best seed", "... because it was too wide."],
+        [(part, f"{mean:.0%}", span, german) for mean, part, span, german in [first, *rest]],
+    )
+
+
+def jumps() -> tuple[int, int]:
+    """In how many runs a cross-attention head goes from *animal* to *street*; and of how many."""
+    found = [run["looks"] for run in runs_of("nothing")]
+    heads = [(each["tired"], each["wide"]) for each in found]
+    moved = [
+        any(
+            tired[head][0] == "animal" and wide[head][0] == "street"
+            for head in tired
+            if head.startswith("decoder")
+        )
+        for tired, wide in heads
+    ]
+    return sum(moved), len(moved)
