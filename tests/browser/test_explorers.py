@@ -31,8 +31,8 @@ from transformer_book.studies.other_tasks.patch_explorer import PatchExplorer
 from transformer_book.studies.other_tasks.tasks import load_task
 from transformer_book.studies.parsing.linearised_trees import to_brackets
 from transformer_book.studies.parsing.tree_explorer import TreeExplorer
-from transformer_book.studies.residuals.depth import RECORD as DEPTH
 from transformer_book.studies.residuals.depth_explorer import DepthExplorer
+from transformer_book.studies.residuals.study import RECORD as DEPTH
 from transformer_book.studies.tokens.merges import count_words, learn_merges, split_words
 from transformer_book.studies.translation.learning_explorer import LearningExplorer
 from transformer_book.widgets.fields import KINDS, FieldExplorer, receptive_fields

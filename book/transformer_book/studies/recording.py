@@ -126,6 +126,11 @@ def rounded(value: Any, digits: int) -> Any:
     return round(value, digits) if isinstance(value, float) else value
 
 
+def study_module(name: str) -> Any:
+    """Import a study by the recorder's name: a folder's ``study``, or one of its other modules."""
+    return import_module(f"transformer_book.studies.{name if '.' in name else f'{name}.study'}")
+
+
 def record_study(doc: str | None, studies: Mapping[str, int | None]) -> None:
     """Make what is missing from the record of one study; the command line names it.
 
@@ -139,7 +144,7 @@ def record_study(doc: str | None, studies: Mapping[str, int | None]) -> None:
     options = parser(doc, None, minutes=True)
     options.add_argument("study", choices=studies)
     chosen = options.parse_args()
-    study: Any = import_module(f"transformer_book.studies.{chosen.study}")
+    study = study_module(chosen.study)
     torch.set_num_threads(1)
     path, until = chosen.output or study.RECORD, time.time() + 60 * chosen.minutes
     module = "transformer_book.studies.record"

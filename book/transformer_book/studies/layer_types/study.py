@@ -18,7 +18,7 @@ from transformer_book.studies.layer_types.reach import Recurrence
 from transformer_book.studies.layer_types.scaling_fit import crossover
 from transformer_book.studies.recording import Recording
 
-RECORD = Path(__file__).parent / "scaling.json"
+RECORD = Path(__file__).parent / "record.json"
 
 LENGTHS = tuple(2**power for power in range(5, 14))
 SIZES = tuple(2**power for power in range(4, 10))

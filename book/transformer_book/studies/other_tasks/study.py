@@ -26,7 +26,7 @@ from transformer_book.studies.other_tasks.rivals import AttentiveGRU, LSTMModel,
 from transformer_book.studies.other_tasks.tasks import D_MODEL, NAMES, PARTS, Part, Task, load_task
 from transformer_book.studies.recording import rounded
 
-RECORD = Path(__file__).with_name("study.json")
+RECORD = Path(__file__).with_name("record.json")
 SEEDS, TRIED = tuple(range(10)), 3  #: The first seeds also try the learning rates.
 BATCH_SIZE, DROPOUT = 32, 0.1
 DIGITS = 4  #: Decimals of a score in the record.

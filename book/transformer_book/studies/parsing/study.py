@@ -38,12 +38,12 @@ from transformer_book.studies.parsing.tree_vocabulary import TreeVocabulary
 MAX_WORDS = 20
 
 #: The results, and the outputs of the parsers.
-RECORD = Path(__file__).parent / "parsing.json"
+RECORD = Path(__file__).parent / "record.json"
 
 
 def outputs_file(record: Path) -> Path:
     """Return the path of the outputs that the scores of a record were computed from."""
-    return record.with_name(f"{record.stem}-outputs.json.gz")
+    return record.with_suffix(".outputs.json.gz")
 
 
 OUTPUTS = outputs_file(RECORD)

@@ -28,7 +28,7 @@ from transformer_book.studies.training import (
     train,
 )
 
-RECORD = Path(__file__).parent / "recipe.json"
+RECORD = Path(__file__).parent / "record.json"
 
 SEEDS = tuple(range(8))
 

@@ -57,7 +57,7 @@ from transformer_book.studies.what_heads_learn.word_alignment import (
 Measured = dict[str, dict[str, list[float]]]
 
 #: The recorded study of the shipped weights.
-RECORD = Path(__file__).parent / "heads.json"
+RECORD = Path(__file__).parent / "record.json"
 
 #: Edits of a head's weights, by name.
 EDITS: dict[str, Edit] = {"silent": silent, "shuffled": shuffled, "even": even}

@@ -33,7 +33,7 @@ from transformer_book.studies.simple_translators import NearestSentence
 from transformer_book.studies.training import copy_weights, train
 
 #: The recorded effects of the leaks on test scores.
-RECORD = Path(__file__).with_name("leakage.json")
+RECORD = Path(__file__).with_name("record.json")
 
 #: Seeds of the random splits, test pairs of each, and seeds of the fine-tuning runs.
 SPLITS, TEST_PAIRS, SEEDS = range(5), 1000, range(3)

@@ -23,7 +23,7 @@ from transformer.model.attention import record_attention
 from transformer_book.studies.heads.lookups import LookupModel, Lookups, lookup_accuracy
 from transformer_book.studies.training_loop import optimise
 
-RECORD = Path(__file__).parent / "lookup_study.json"
+RECORD = Path(__file__).parent / "record.json"
 
 # Eight objects on a table, each in one of eight colours; a query asks for four at once.
 TASK = Lookups(slots=4, entries=8, keys=16, values=8)

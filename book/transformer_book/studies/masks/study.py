@@ -21,7 +21,7 @@ from transformer_book.studies.masks.influence import influence
 from transformer_book.studies.masks.peeking import PeekingTransformer
 from transformer_book.studies.toy import PAD, ToyTask, recited, toy_config, train_toy
 
-RECORD = Path(__file__).parent / "unmasked.json"
+RECORD = Path(__file__).parent / "record.json"
 
 # Three to six of ten symbols, to be written backwards.
 TASK = ToyTask(lambda symbols: symbols[::-1], symbols=10, shortest=3, longest=6)

@@ -23,7 +23,7 @@ from transformer.model.transformer import Transformer
 from transformer_book.pictures import SENTENCE
 from transformer_book.studies.recording import SHIPPED, Recording
 
-RECORD = Path(__file__).parent / "depth.json"
+RECORD = Path(__file__).parent / "record.json"
 DEEPEST = 24
 SEEDS = (1, 2, 3, 4, 5)
 

@@ -22,7 +22,7 @@ from transformer_book.studies.together import Together
 from transformer_book.studies.toy import ToyTask, toy_config
 from transformer_book.studies.training_loop import optimise
 
-RECORD = Path(__file__).parent / "embedding_scale.json"
+RECORD = Path(__file__).parent / "record.json"
 
 TASKS = {
     "reverse": ToyTask(lambda symbols: symbols[::-1], shortest=5, longest=5),

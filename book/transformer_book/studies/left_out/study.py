@@ -129,7 +129,7 @@ SEEDS: tuple[int, ...] = (1, 2, 3)
 RETESTED = ("pre-norm", "later-schedule", "separate-matrices", "clipped", "together")
 NEW_SEEDS: tuple[int, ...] = (4, 5, 6, 7, 8)
 
-RECORD = Path(__file__).parent / "choices-small.json"
+RECORD = Path(__file__).parent / "record.json"
 
 
 def choice_preset(name: str, base: Preset = SCALE.base) -> Preset:

@@ -21,7 +21,7 @@ from transformer.model.transformer import Transformer
 from transformer.training.schedule import learning_rate
 from transformer_book.studies.training_loop import optimise
 
-RECORD = Path(__file__).parent / "left_neighbour.json"
+RECORD = Path(__file__).parent / "record.json"
 
 SYMBOLS, FIRST_SYMBOL = 13, 3
 WINDOW = 16  # symbols of a training sequence

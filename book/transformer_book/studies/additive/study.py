@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from transformer_book.studies.training_loop import optimise
 
-RECORD = Path(__file__).parent / "recall.json"
+RECORD = Path(__file__).parent / "record.json"
 
 WORDS, ANSWERS, ENTRIES, D_MODEL = 128, 12, 12, 64
 BATCH, TESTS = 32, 400  # tables per training step, and tables to measure on

@@ -19,7 +19,7 @@ from transformer.training.schedule import learning_rate
 from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.toy import ToyTask, exact_match, train_toy
 
-RECORD = Path(__file__).parent / "bottleneck.json"
+RECORD = Path(__file__).parent / "record.json"
 
 # Two to nine of twelve symbols, to be written backwards.
 TASK = ToyTask(lambda symbols: symbols[::-1], shortest=2, longest=9)

@@ -22,7 +22,7 @@ from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.together import Together
 from transformer_book.studies.training_loop import optimise
 
-RECORD = Path(__file__).parent / "facts.json"
+RECORD = Path(__file__).parent / "record.json"
 
 SYMBOLS = 24
 STEPS = (500, 1500)  # training steps after which the networks are measured

@@ -18,7 +18,7 @@ from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.properties import cache_gap, leak_gap, order_gap, padding_gap
 from transformer_book.studies.toy import REVERSE, recited, toy_config
 
-RECORD = Path(__file__).with_name("planted.json")
+RECORD = Path(__file__).with_name("record.json")
 TESTS = ("loss", "recite", "leak", "padding", "order", "cache", "parity")
 STEPS = (100, 400)
 SEEDS = range(1, 11)

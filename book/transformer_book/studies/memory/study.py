@@ -173,7 +173,7 @@ def lost_updates(weights: Float[Tensor, "..."], update: float, dtype: torch.dtyp
     return (moved == kept).float().mean().item()
 
 
-RECORD = Path(__file__).parent / "half_precision.json"
+RECORD = Path(__file__).parent / "record.json"
 
 _MANY = 2**22
 #: The arguments of :func:`train_in_half` for each way to train, by its name, which gives the format
