@@ -18,7 +18,7 @@ from transformer.data.corpora.treebank import (
     split_articles,
 )
 from transformer.model.config import TransformerConfig
-from transformer.recipes.record import read_record, read_translations
+from transformer.recipes.record import read_record
 from transformer_book.studies.parsing import record
 from transformer_book.studies.parsing.bracketing import Bracketing, compare, compare_all
 from transformer_book.studies.parsing.linearised_trees import (
@@ -28,17 +28,17 @@ from transformer_book.studies.parsing.linearised_trees import (
 )
 from transformer_book.studies.parsing.parsers import build_parser, search_trees
 from transformer_book.studies.parsing.study import (
-    OUTPUTS,
     PLAN,
     RECIPES,
+    RECORD,
     SEEDS,
-    outputs_file,
     parts_to_score,
     recorded_study,
     run_name,
     scores_of,
 )
 from transformer_book.studies.parsing.tree_vocabulary import TreeVocabulary
+from transformer_book.studies.recording import stored_texts
 
 
 def tree(text):
@@ -231,7 +231,7 @@ def test_the_recorded_scores_are_those_of_the_outputs(tmp_path):
         data = {Path(m.name).stem: archive.extractfile(m).read() for m in members}
     for name in split_articles(data)["test"]:  # the other articles would take a while
         (tmp_path / f"{name}.tree").write_bytes(data[name])
-    parts, outputs = parts_to_score(load_treebank(tmp_path).trees()), read_translations(OUTPUTS)
+    parts, outputs = parts_to_score(load_treebank(tmp_path).trees()), stored_texts(RECORD)
     runs = recorded_study()["runs"]
     assert runs.keys() == {run_name(*key, seed) for key in RECIPES for seed in SEEDS}
     for name, run in runs.items():
@@ -256,7 +256,7 @@ def test_a_record_keeps_what_it_has_and_its_settings(tmp_path, monkeypatch, caps
 
     run(steps=2)
     found, before = read_record(output), output.read_bytes()
-    assert len(found["runs"]) == len(RECIPES) == len(read_translations(outputs_file(output)))
+    assert len(found["runs"]) == len(RECIPES) == len(stored_texts(output))
     assert {each["steps"] for each in found["runs"].values()} == {2}
     run(steps=2)  # nothing is missing
     with pytest.raises(SystemExit):

@@ -24,7 +24,6 @@ from transformer.recipes.record import (
     describe_environment,
     read_record,
     write_record,
-    write_translations,
 )
 from transformer_book.studies.choices.study import (
     ROWS,
@@ -34,7 +33,7 @@ from transformer_book.studies.choices.study import (
     run_row,
     scale_text,
 )
-from transformer_book.studies.recording import parser, same_recipe, stored_texts, texts_file
+from transformer_book.studies.recording import parser, same_recipe, stored_texts, write_texts
 
 #: Folder of unfinished runs.
 FOLDER = Path("runs/table-3")
@@ -65,7 +64,7 @@ def record_rows(
         if found is None:
             raise SystemExit("not all is recorded; the same command continues from here")
         texts[f"{row}, seed {seed}"] = found.pop("translations")
-        write_translations(texts_file(output), texts)
+        write_texts(output, texts)
         about = dict(row=row, seed=seed, preset=preset.to_dict())
         runs = [run for run in runs if run not in mine]
         runs.append(about | found | dict(environment=environment))

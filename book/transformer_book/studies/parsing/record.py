@@ -20,9 +20,7 @@ from transformer.data.corpora.treebank import Tree, load_treebank, split_article
 from transformer.recipes.record import (
     describe_environment,
     read_record,
-    read_translations,
     write_record,
-    write_translations,
 )
 from transformer.training.curve import read_curve
 from transformer_book.studies.parsing.study import (
@@ -34,7 +32,6 @@ from transformer_book.studies.parsing.study import (
     SEEDS,
     ParsingRecipe,
     ParsingText,
-    outputs_file,
     outputs_of,
     parsing_text,
     parts_to_score,
@@ -42,7 +39,7 @@ from transformer_book.studies.parsing.study import (
     scores_of,
     train_parser,
 )
-from transformer_book.studies.recording import parser
+from transformer_book.studies.recording import parser, stored_texts, write_texts
 
 
 def run_parser(
@@ -115,9 +112,7 @@ def main() -> None:
         ),
         searches={name: asdict(search) for name, search in SEARCHES.items()},
     )
-    packed = outputs_file(chosen.output)
-    outputs = read_translations(packed) if packed.exists() else {}
-    runs = {}
+    outputs, runs = stored_texts(chosen.output), {}
     if chosen.output.exists():
         before = read_record(chosen.output)
         runs = before.pop("runs")
@@ -140,7 +135,7 @@ def main() -> None:
                 chosen.runs / name.replace(", ", "-").replace(" ", "-"),
                 outputs,
             )
-            write_translations(packed, outputs)
+            write_texts(chosen.output, outputs)
             runs[name] = dict(architecture=architecture, word=word, seed=seed) | found
             first = found["scores"][0]
             write_record(chosen.output, heading | dict(runs=runs))

@@ -37,16 +37,8 @@ from transformer_book.studies.parsing.tree_vocabulary import TreeVocabulary
 #: Words of the longest training sentence.
 MAX_WORDS = 20
 
-#: The results, and the outputs of the parsers.
+#: The results; the outputs of the parsers lie beside them.
 RECORD = Path(__file__).parent / "record.json"
-
-
-def outputs_file(record: Path) -> Path:
-    """Return the path of the outputs that the scores of a record were computed from."""
-    return record.with_suffix(".outputs.json.gz")
-
-
-OUTPUTS = outputs_file(RECORD)
 
 #: Greedy search, an ordinary beam, the paper's, and the same three among trees only.
 SEARCHES = {
