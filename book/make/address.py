@@ -55,11 +55,7 @@ PASSAGES = (
         "# pip install git+{repository}",
     ),
     ("README.md", "\nThe book asks one question", "\n[The book]({pages}) asks one question"),
-    (
-        "README.md book/troubleshooting.md",
-        _UPLOAD,
-        "press the rocket at the top of its page",
-    ),
+    ("README.md book/troubleshooting.md", _UPLOAD, "press the rocket at the top of its page"),
     ("book/intro.md", "\n  year = {2026}\n}", "\n  year = {{2026}},\n  url = {{{pages}}}\n}}"),
     (
         "notebooks/*.ipynb",

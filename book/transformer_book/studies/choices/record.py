@@ -20,11 +20,7 @@ from pathlib import Path
 import torch
 
 from transformer.recipes.presets import Preset
-from transformer.recipes.record import (
-    describe_environment,
-    read_record,
-    write_record,
-)
+from transformer.recipes.record import describe_environment, read_record, write_record
 from transformer_book.studies.choices.study import (
     ROWS,
     SCALES,

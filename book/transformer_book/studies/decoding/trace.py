@@ -16,11 +16,7 @@ from torch import Tensor
 
 from transformer.inference.decoding import Hypothesis, length_penalty
 from transformer.inference.options import LengthPenalty
-from transformer.inference.stepwise import (
-    best_tokens,
-    length_limits,
-    next_log_probabilities,
-)
+from transformer.inference.stepwise import best_tokens, length_limits, next_log_probabilities
 from transformer.model.base import TranslationModel, evaluation_mode
 from transformer.model.transformer import Transformer
 

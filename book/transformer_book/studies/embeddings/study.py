@@ -63,11 +63,7 @@ STARTS = (
 
 
 def learn(
-    start: Start,
-    task: str,
-    rate: float = 1.0,
-    seeds: Sequence[int] = SEEDS,
-    steps: int = STEPS,
+    start: Start, task: str, rate: float = 1.0, seeds: Sequence[int] = SEEDS, steps: int = STEPS
 ) -> Float[np.ndarray, "seeds blocks"]:
     """Train models of one start."""
     models = Together(lambda: start.model(TASKS[task]), seeds)

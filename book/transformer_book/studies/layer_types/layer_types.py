@@ -108,11 +108,7 @@ def _stack(make: Callable[[int], nn.Module]) -> Callable[[int, int], nn.Module]:
 
 
 def dilated(
-    depth: int,
-    d_model: int,
-    kernel: int = KERNEL,
-    growth: int | None = None,
-    causal: bool = False,
+    depth: int, d_model: int, kernel: int = KERNEL, growth: int | None = None, causal: bool = False
 ) -> nn.Module:
     """Stack convolutions whose gaps grow by a factor from layer to layer.
 

@@ -11,10 +11,7 @@ from torch import Tensor
 from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.inference.decoding import beam_search
 from transformer.inference.options import LengthPenalty, SearchOptions
-from transformer.inference.stepwise import (
-    next_log_probabilities,
-    read_ended,
-)
+from transformer.inference.stepwise import next_log_probabilities, read_ended
 from transformer.model.base import TranslationModel, evaluation_mode
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer

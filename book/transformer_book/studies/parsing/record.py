@@ -17,11 +17,7 @@ from typing import Any
 import torch
 
 from transformer.data.corpora.treebank import Tree, load_treebank, split_articles
-from transformer.recipes.record import (
-    describe_environment,
-    read_record,
-    write_record,
-)
+from transformer.recipes.record import describe_environment, read_record, write_record
 from transformer.training.curve import read_curve
 from transformer_book.studies.parsing.study import (
     MAX_WORDS,

@@ -89,11 +89,7 @@ def start(translator: Translator | None = None, sentence: str = SENTENCE) -> Sta
 
 
 def untrained(
-    kind: Kind,
-    seed: int,
-    layers: int = DEEPEST,
-    init: Init = "fused",
-    alpha: float = 1.0,
+    kind: Kind, seed: int, layers: int = DEEPEST, init: Init = "fused", alpha: float = 1.0
 ) -> list[EncoderLayer]:
     """Make untrained encoder layers of the shipped model's width.
 

@@ -20,12 +20,7 @@ from transformer.data.parallel import Split
 from transformer.data.progress import progress
 from transformer.data.splits import components
 from transformer.inference.metrics import bleu
-from transformer.inference.significance import (
-    bleu_of_counts,
-    bootstrap,
-    interval,
-    sentence_counts,
-)
+from transformer.inference.significance import bleu_of_counts, bootstrap, interval, sentence_counts
 from transformer.inference.translator import Translator
 from transformer.training.config import TrainingConfig
 from transformer_book.studies.recording import SHIPPED, Recording, shipped

@@ -86,9 +86,7 @@ def even(weights: Float[Tensor, "B T S"], visible: Bool[Tensor, "B T S"]) -> Flo
 
 
 def shuffled(
-    weights: Float[Tensor, "B T S"],
-    visible: Bool[Tensor, "B T S"],
-    seed: int | None = None,
+    weights: Float[Tensor, "B T S"], visible: Bool[Tensor, "B T S"], seed: int | None = None
 ) -> Float[Tensor, "B T S"]:
     """Shuffle the weights of each query over its visible keys, which keeps their entropy."""
     generator = None if seed is None else torch.Generator().manual_seed(seed)

@@ -45,11 +45,7 @@ class WordAligner:
     """
 
     def __init__(
-        self,
-        pairs: Split,
-        iterations: int = 5,
-        sharpness: int | float = 4.0,
-        none: float = 0.08,
+        self, pairs: Split, iterations: int = 5, sharpness: int | float = 4.0, none: float = 0.08
     ):
         self.sharpness, self.none = sharpness, none
         self._source: dict[str, int] = {"": 0}  # the empty word is "none"

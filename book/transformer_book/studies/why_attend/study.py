@@ -55,11 +55,7 @@ READERS = (
 
 
 def learn(
-    reader: Reader,
-    seed: int,
-    factor: float = 1.0,
-    steps: Sequence[int] = STEPS,
-    size: int = 200,
+    reader: Reader, seed: int, factor: float = 1.0, steps: Sequence[int] = STEPS, size: int = 200
 ) -> tuple[RecurrentTranslator, list[list[float]]]:
     """Train a translator and measure it on the way. Adam starts afresh after each measurement."""
     model, shares, done = reader.model(seed), [], 0
