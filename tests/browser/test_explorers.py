@@ -3,6 +3,7 @@
 import math
 import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,37 +196,11 @@ CASES = {
     "learning": ({"training step": 1}, "share", lambda it: it.payload()["shares"][1]),
     "merges": ({"merges": 5}, "merges", lambda it: it.stops[5]),
 }
-PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>One widget</title>
-<meta name="viewport" content="width=device-width"><style>:root {{ color-scheme: light dark }}
-body {{ font-family: sans-serif; background: #fff; color: #222b33 }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #121619; color: #ced6dd }} }}
-</style></head><body><main><h1>One widget</h1><div>{html}</div></main></body></html>"""
+PAGE, MISPLACED, HEIGHTS = (
+    Path(__file__).with_name(name).read_text()
+    for name in ("widget.html", "misplaced.js", "heights.js")
+)
 CONTROLS = ".explorer :is(td[tabindex='0'], input, select, button)"
-# Words outside of the figure, and controls that are too small for a finger.
-MISPLACED = """() => {
-    const box = document.querySelector(".explorer").getBoundingClientRect();
-    const all = selector => [...document.querySelectorAll(".explorer " + selector)]
-        .map(element => [element, element.getBoundingClientRect()]);
-    return [
-        ...all("svg text").filter(([_, r]) => r.left < box.left || r.right > box.right),
-        ...all(":is(input, select, button)").filter(([_, r]) => Math.min(r.width, r.height) < 24),
-    ].map(([element]) => element.outerHTML);
-}"""
-# Heights of the figure at first and while each slider goes to its ends and back.
-HEIGHTS = """async () => {
-    const root = document.querySelector(".explorer");
-    const frame = () => new Promise(requestAnimationFrame);
-    const found = [root.getBoundingClientRect().height];
-    for (const input of root.querySelectorAll("input[type=range]")) {
-        for (const value of [input.min, input.max, input.value]) {
-            input.value = value;
-            input.dispatchEvent(new Event("input", { bubbles: true }));
-            await frame();
-            found.push(root.getBoundingClientRect().height);
-        }
-    }
-    return found;
-}"""
 
 
 @cache
@@ -242,7 +217,7 @@ def markup(name):
 def opened(visit):
     def make(name, width=1280, theme="light"):
         found = visit(width, theme)
-        found.page.set_content(PAGE.format(html=markup(name)))
+        found.page.set_content(PAGE.replace("WIDGET", markup(name)))
         return found
 
     return make
@@ -312,7 +287,7 @@ def test_it_shows_what_the_package_computes(opened, name):
 
 def test_without_scripts_there_are_pictures_with_words(visit):
     page = visit(java_script_enabled=False).page
-    page.set_content(PAGE.format(html="".join(map(markup, MAKE))))
+    page.set_content(PAGE.replace("WIDGET", "".join(map(markup, MAKE))))
     for picture, name in zip(page.locator(".explorer img").all(), MAKE, strict=True):
         assert picture.is_visible() and picture.get_attribute("alt") == repr(made(name))
 
