@@ -1,7 +1,4 @@
-"""Figure 1 of the paper, redrawn as a map of the book: each box leads to its chapter and its class.
-
-The same layout, without links, shows at the top of a chapter which part it is about.
-"""
+"""Figure 1 of the paper, redrawn as a map of the book: each box leads to its chapter and class."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -57,11 +57,7 @@ STYLE: dict[Any, Any] = {
 
 
 def setup(seed: int = 0) -> None:
-    """Start a notebook: the style of the book, fixed seeds, one thread, a hint at skipped cells.
-
-    With several threads the order of additions differs between machines, and small tensors are no
-    faster.
-    """
+    """Start a notebook: the style of the book, fixed seeds, one thread, a hint at skipped cells."""
     _show_as_svg()
     mpl.rcParams.update(STYLE)
     random.seed(seed)

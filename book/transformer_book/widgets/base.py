@@ -32,10 +32,7 @@ MARKUP = """<div class="themed %KIND%" id="%ID%">
 
 
 class Widget(ABC):
-    """An interactive figure: write it as the last line of a cell.
-
-    A subclass defines the attributes below, :meth:`payload` and :meth:`draw`.
-    """
+    """An interactive figure: attributes, :meth:`payload` and :meth:`draw` are a subclass's."""
 
     # Name of the element's class, and the beginning of its id.
     kind = ""

@@ -58,10 +58,7 @@ class FoldExplorer(Explorer):
         return self.points - strength * unit[:, None] * direction
 
     def gap(self, points: Float[np.ndarray, "n 2"]) -> float:
-        """Return the widest gap between the kinds along any direction, in steps of one degree.
-
-        It is zero or negative if no straight line separates the kinds.
-        """
+        """Return the widest gap between the kinds in any direction: above 0 if a line fits in."""
         turns = np.deg2rad(np.arange(360))
         along = points @ np.stack([np.cos(turns), np.sin(turns)])
         between = along[self.kinds == 1].min(axis=0) - along[self.kinds == 0].max(axis=0)

@@ -127,13 +127,7 @@ class Recall(nn.Module):
 
     @torch.no_grad()
     def measure(self) -> dict[str, list[float]]:
-        """Measure every model on new tables.
-
-        Returns:
-            One number per model by name: the share of right "answers", the "spread" of the scores
-            of one query (standard deviation), and the root mean square of the weights "w_q" and
-            "w_k".
-        """
+        """Measure every model on new tables: answers, spread of scores, sizes of weights."""
         tables = Tables.draw(len(self.words), TESTS, seed=10**9)
         scores = self.scores(tables)
         right = self.answer(scores, tables).argmax(dim=-1) == tables.right()

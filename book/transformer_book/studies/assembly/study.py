@@ -64,11 +64,7 @@ def examine(bug: Bug, seed: int, steps: int) -> list[float]:
 
 
 def noticed(measured: np.ndarray) -> np.ndarray:
-    """Apply the rule of each test; the last axis of ``measured`` has one number per test.
-
-    A test notices a bug if the loss is above 0.1, if fewer than 80% of the targets are recited, if
-    logits change by more than 0.01 where they must not, or by less than 0.01 where they must.
-    """
+    """Apply the rule of each test to its number, on the last axis of ``measured``."""
     found = measured > 0.01
     found[..., TESTS.index("loss")] = measured[..., TESTS.index("loss")] > 0.1
     found[..., TESTS.index("recite")] = measured[..., TESTS.index("recite")] < 0.8

@@ -144,10 +144,7 @@ SCALES: dict[str, Scale] = {
 
 
 def row_preset(scale: Scale, row: str) -> Preset:
-    """Change a scale's base model and training as a row of the paper changes the paper's.
-
-    ``big`` is trained three times as long, as in the paper, unless the scale has equal steps.
-    """
+    """Change a scale's base model and training as a row of the paper changes the paper's."""
     if row not in ROWS:
         raise ValueError(f"Table 3 has no row {row!r}; rows are {', '.join(ROWS)}")
     place = (row,) if row in ("base", "big") else (row[0], int(row[1]))

@@ -164,11 +164,7 @@ def exact_search(
     beam_size: int = 8,
     widest: int = 512,
 ) -> list[SearchTrace]:
-    """Widen the beam of each sentence until its result is provably the best of all.
-
-    Without a length penalty the search is short if the model is confident: at each length, at most
-    1 / p beginnings have a probability of at least p.
-    """
+    """Widen the beam of each sentence until its result is provably the best of all."""
     results: dict[int, SearchTrace] = {}
     open_rows = list(range(len(source)))
     while open_rows and beam_size <= widest:

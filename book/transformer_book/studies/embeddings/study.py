@@ -1,8 +1,4 @@
-"""Vary the factor sqrt(d_model) and the initialisation of the embedding in a small model.
-
-There are two tasks: reversing a sequence depends on the positions of its symbols, and sorting it
-does not. Symbols, lengths and vocabulary are the same in both.
-"""
+"""Vary the factor sqrt(d_model) and the initial embedding in a model that reverses or sorts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

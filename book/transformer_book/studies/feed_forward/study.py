@@ -1,9 +1,4 @@
-"""Random facts, memorised by small networks with and without a feed-forward layer.
-
-Each pair of symbols has a random symbol as its answer, so a network can answer only from memory.
-The networks spend their parameters on a feed-forward layer, on wider attention, or on more layers
-of attention.
-"""
+"""Random facts, memorised by small networks with and without a feed-forward layer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -68,11 +63,7 @@ class Silence(PositionwiseFeedForward):
 
 
 class FactNetwork(nn.Module):
-    """Encoder layers that read a pair of symbols and answer at the second position.
-
-    Each attention has two heads; embedding and output share a matrix; positions are learned.
-    A network without feed-forward layers keeps their residual connections and layer norms.
-    """
+    """Encoder layers that read a pair of symbols and answer at the second position."""
 
     def __init__(self, shape: Shape):
         super().__init__()
@@ -112,11 +103,7 @@ def learn(
     seeds: Sequence[int] = SEEDS,
     steps: Sequence[int] = STEPS,
 ) -> list[list[float]]:
-    """Train one network per seed and measure them during training.
-
-    The learning rate rises linearly to ``rate`` over 100 steps and then stays constant. Adam's
-    moments are reset after each measurement; the warm-up is not repeated.
-    """
+    """Train one network per seed at a constant rate after a warm-up; measure them on the way."""
     pairs, answers = all_pairs(task)
     networks = Together(lambda: FactNetwork(shape), seeds)
     draws = [np.random.default_rng(seed) for seed in seeds]

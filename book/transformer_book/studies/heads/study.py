@@ -81,10 +81,7 @@ class _Together(nn.Module):
 
 
 def learn(setting: Setting, seeds: Sequence[int] = SEEDS) -> list[LookupModel]:
-    """Train one model per seed, all in the same batched steps, on fresh tables.
-
-    Each starts from the weights and sees the tables that it would have alone.
-    """
+    """Train one model per seed on fresh tables, all in the same steps, each as if it were alone."""
     models = [setting.model(seed) for seed in seeds]
     together = _Together(models)
 

@@ -72,11 +72,7 @@ class RestrictedAttention(nn.Module):
 
 
 class Rounds(nn.Module):
-    """A recurrence whose cell is applied to all positions at once, a number of times.
-
-    In each round a position receives the previous state of its left neighbour, so a round is one
-    hop, like a layer of the other types. After n rounds the states are those of the recurrence.
-    """
+    """A recurrence applied to all positions at once: in each round a state moves one place."""
 
     def __init__(self, d_model: int, rounds: int):
         super().__init__()
@@ -154,10 +150,7 @@ ROWS: dict[str, Row] = {
 
 
 def reaches(layer: nn.Module, distance: int, d_model: int, back: bool = False) -> bool:
-    """Return whether the gradient of the last output with respect to the first input is nonzero.
-
-    Computed in 64 bits: in 32, the gradient through a long recurrence would underflow.
-    """
+    """Return whether the last output has a gradient to the first input, in 64 bits."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(1, distance + 1, d_model, generator=generator, dtype=torch.double)
     x.requires_grad_()

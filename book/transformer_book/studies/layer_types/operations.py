@@ -1,8 +1,4 @@
-"""Multiply-adds, sequential steps and memory of a call, counted while it runs.
-
-PyTorch's dispatch modes intercept each operation with its inputs and outputs, so the counts are
-independent of the formulas that they are compared with.
-"""
+"""Multiply-adds, sequential steps and memory of a call, counted by dispatch modes while it runs."""
 
 import math
 import weakref

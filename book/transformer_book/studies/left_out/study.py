@@ -1,8 +1,4 @@
-"""Choices that the paper leaves open or that became usual later, tested one at a time.
-
-Each choice changes the base model of a :class:`~transformer_book.studies.choices.study.Scale` or
-its training, and is trained and measured like a row of Table 3.
-"""
+"""Choices that the paper leaves open or that came later, each measured like a row of Table 3."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -1,8 +1,4 @@
-"""Transformers trained with and without the causal mask, tested with the truth and on their own.
-
-Without the mask, a decoder position sees its own label, one place to its right. The task is to
-write a sequence backwards: a model can copy its labels or read the source.
-"""
+"""Transformers trained with and without the causal mask, tested with the truth and on their own."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -28,11 +28,7 @@ _FAMILIAR = re.compile(r"\b(du|dich|dir|dein\w*|euch|euer|eure\w*)\b", re.I)
 
 
 def address_of(english: str, german: str) -> Address:
-    """Return how a German sentence addresses the *you* of its English source.
-
-    A *Sie* at the beginning of a sentence may be *she* or *they*: it counts only if the English has
-    no such pronoun. A plural *ihr* on its own is not recognised, since it may be *her*.
-    """
+    """Return how a German sentence addresses the *you* of its English source, if that is clear."""
     if not _YOU.search(english):
         return "none"
     later = re.sub(r'(^|[.!?]\s+)["„]?\w+', r"\1", german)

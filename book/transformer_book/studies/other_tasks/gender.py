@@ -63,11 +63,7 @@ def said_of(english: str) -> Said:
 
 
 def is_feminine(occupation: str, german: str) -> bool | None:
-    """Return whether a German sentence has the feminine form of an occupation.
-
-    Endings of the cases and first parts of compounds do not matter: "Englischlehrers" is a form of
-    "Lehrer".
-    """
+    """Return whether a German sentence has the feminine form, declined or in a compound."""
     masculine, feminine = (
         bool(re.search(rf"\b\w*({'|'.join(forms)})(s|es|n|en)?\b", german, re.I))
         for forms in OCCUPATIONS[occupation]

@@ -168,11 +168,7 @@ def _boosted_words(
     marks: Sequence[Sequence[Sequence[bool]]],
     test_ids: Sequence[Sequence[int]],
 ) -> list[np.ndarray]:
-    """Fit a classifier for each kind of mark; return the log odds of all test words.
-
-    The statistics for one half of the sentences are counted in the other half, so that no feature
-    of a word contains its own answer.
-    """
+    """Fit a classifier per mark on statistics of other sentences; return log odds of all words."""
     halves = [list(range(k, len(ids), 2)) for k in (0, 1)]
     tables = [
         [_rates([ids[i] for i in part], [kind[i] for i in part]) for kind in marks]

@@ -34,10 +34,7 @@ class _BracketsOnly:
 
 
 class TransformerParser(_BracketsOnly, Transformer):
-    """A Transformer whose output matrix has rows for brackets only.
-
-    The paper keeps one softmax over all 16K tokens, of which parsing uses a few dozen.
-    """
+    """A Transformer whose output matrix has rows for brackets only, unlike the paper's 16K."""
 
 
 class RecurrentParser(_BracketsOnly, RecurrentTranslator):
@@ -122,11 +119,7 @@ def parse(
     search: Search = Search(),  # noqa: B008 (frozen)
     batch_size: int = 64,
 ) -> list[Parse]:
-    """Parse sentences, and repair outputs that are not trees.
-
-    The sentences of a batch have equally many words, because the longest output allowed depends on
-    that number.
-    """
+    """Parse sentences, and repair outputs that are no trees; a batch has equally long sentences."""
     device = next(model.parameters()).device
     by_length: dict[int, list[int]] = {}
     for i, words in enumerate(sentences):

@@ -184,10 +184,7 @@ def outputs_of(
 
 
 def scores_of(trees: Sequence[Tree], outputs: Sequence[str]) -> dict[str, Any]:
-    """Repair the outputs of :func:`outputs_of`, and compare them with the right trees, in per cent.
-
-    "f1_skipping" is the F1 of the outputs that were trees, as of a scorer that skips the others.
-    """
+    """Repair the outputs of :func:`outputs_of`; compare them with the right trees, in per cent."""
     pairs = zip(outputs, trees, strict=True)
     parses = [from_brackets(line.split(), tree.words()) for line, tree in pairs]
     guesses = [each.tree for each in parses]

@@ -1,8 +1,4 @@
-"""Name the symbol to your left: a task that needs order and nothing else.
-
-An encoder of one layer learns it from windows of 16 symbols, with sinusoids, with learned positions
-or without positions. Then it is tested at positions that training never used.
-"""
+"""Name the symbol to your left: a task that needs order and nothing else."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -103,11 +99,7 @@ def right_answers(
 def learn(
     way: Way, seed: int, factor: float = FACTORS[0], steps: Sequence[int] = STEPS
 ) -> tuple[Transformer, list[dict[str, list[float]]]]:
-    """Train a model, and measure it after each of ``steps``.
-
-    Shares of right answers: "windows" are of 16 that begin at each of ``PLACES``, "longer" are
-    sequences of 128 from position 0, for every 16 positions.
-    """
+    """Train a model, and measure it after each of ``steps`` on windows and on longer sequences."""
     model, generator = way.model(seed), torch.Generator().manual_seed(1000 + seed)
     measured = []
 
@@ -150,12 +142,7 @@ def shares_of(
 def inside_and_beyond(
     runs: Iterable[Mapping[str, Any]], way: Way, trained: int, factor: float = FACTORS[0]
 ) -> dict[str, Float[np.ndarray, "seeds steps"]]:
-    """Average the recorded shares inside and beyond the first ``trained`` positions.
-
-    Returns:
-        "windows inside" and "windows beyond", for windows that lie entirely inside or beyond, and
-        "sequence inside" and "sequence beyond", for those positions of sequences of 128.
-    """
+    """Average the recorded shares inside and beyond the first ``trained`` positions."""
     runs, places = list(runs), np.array(PLACES)
     windows = shares_of(runs, way, "windows", factor)
     longer = shares_of(runs, way, "longer", factor)

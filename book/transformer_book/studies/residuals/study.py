@@ -1,9 +1,4 @@
-"""Untrained encoders of many layers, with and without residual connections and layer norms.
-
-The input is a sentence in the vectors of the shipped model. For each depth, the study measures the
-size of the vectors, the similarity of positions, how many vectors are closest to their own input,
-and the gradient in each layer.
-"""
+"""Untrained encoders of many layers, with and without residual connections and layer norms."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
@@ -91,10 +86,7 @@ def start(translator: Translator | None = None, sentence: str = SENTENCE) -> Sta
 def untrained(
     kind: Kind, seed: int, layers: int = DEEPEST, init: Init = "fused", alpha: float = 1.0
 ) -> list[EncoderLayer]:
-    """Make untrained encoder layers of the shipped model's width.
-
-    A seed draws the same matrices for every kind.
-    """
+    """Make untrained layers of the shipped width; a seed draws equal matrices for all kinds."""
     torch.manual_seed(seed)
     config = TransformerConfig(
         vocab_size=8, d_model=256, d_ff=512, num_heads=4, num_layers=layers,
@@ -145,11 +137,7 @@ def recognised(x: Float[Tensor, "1 T d_model"], inputs: Float[Tensor, "1 T d_mod
 def matrix_gradients(
     layers: Sequence[EncoderLayer], x: Float[Tensor, "1 T d_model"], start: Start, kind: Kind
 ) -> list[dict[str, float]]:
-    """Measure the gradient of the loss of naming each token from the output, matrix by matrix.
-
-    The loss is the cross-entropy over the vocabulary, with the embedding matrix as the output
-    projection. With pre-norm, the final norm comes before it.
-    """
+    """Measure the gradient of the loss of naming each token from the output, matrix by matrix."""
     if kind.norm == "pre":
         x = F.layer_norm(x, x.shape[-1:], eps=1e-6)
     loss = F.cross_entropy(x[0] @ start.table.T, start.ids[0])

@@ -85,11 +85,7 @@ class Half:
 
 
 def draw_halves(split: Split, seed: int = 0) -> tuple[Half, Half]:
-    """Draw a test pair and a relative from every component that has two; return two halves.
-
-    No sentence of one half is connected to the other. A model trained on the relatives of one half
-    has therefore seen strangers of the other, and the same two models serve for both conditions.
-    """
+    """Draw a pair and a relative from each component with two; nothing connects the two halves."""
     label = np.array(components(split.source, split.target))
     groups = [np.flatnonzero(label == one) for one in np.unique(label)]
     groups = [group for group in groups if len(group) > 1]

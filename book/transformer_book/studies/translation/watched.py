@@ -1,7 +1,4 @@
-"""Translate the same sentences at fixed steps of a training run.
-
-The record is of a run of ``tatoeba-small`` with seed 2.
-"""
+"""Translate the same sentences at fixed steps of a run of ``tatoeba-small`` with seed 2."""
 
 import copy
 from collections.abc import Collection, Sequence

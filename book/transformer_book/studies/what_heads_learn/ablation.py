@@ -1,8 +1,4 @@
-"""Ablation of heads: replace the attention weights of a head and measure the loss again.
-
-A picture shows where a head looks, not whether the result depends on it. Here the weights of a
-head are set to zero, spread evenly, or shuffled, and the rest of the model runs on the result.
-"""
+"""Set a head's attention weights to zero, spread or shuffle them, and measure the loss again."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -21,13 +21,7 @@ Row = Literal["writes", "has read"]
 
 
 def token_words(tokenizer: TokenizerLike, text: str) -> list[int]:
-    """Return the index of each token's word.
-
-    Returns:
-        For each token an index into
-        :func:`~transformer_book.studies.simple_translators.words_of`. A token that spans several
-        words belongs to the first of them, a blank to the word after it.
-    """
+    """Return the index of each token's word: of the first of several, of the one after a blank."""
     text = " ".join(text.split())
     ids = tokenizer.encode(text)
     ends = [len(t) for t in tokenizer.decode_batch([ids[: k + 1] for k in range(len(ids))])]

@@ -93,10 +93,7 @@ def shuffles(labels: Bool[np.ndarray, " n"], samples: int, seed: int = 0) -> np.
 def at_the_word(
     translator: Translator, word: str, found: Sequence[Example]
 ) -> tuple[Float[np.ndarray, "n heads d_v"], Float[np.ndarray, "n heads places"]]:
-    """Return what each head of the encoder writes at the word, and where it attends from there.
-
-    The places are the tokens up to ``NEAR`` to the left and right, the word itself, and EOS.
-    """
+    """Return what each head of the encoder writes at the word, and where it attends from there."""
     model = translator.model
     assert isinstance(model, Transformer)
     outputs, attention = [], []

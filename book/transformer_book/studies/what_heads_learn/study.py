@@ -1,7 +1,4 @@
-"""Roles, ablation losses, BLEU and alignments of each head of the shipped model.
-
-The measurements take several minutes, too long for a page of the book, so they are recorded.
-"""
+"""Roles, ablation losses, BLEU and alignments of each head of the shipped model."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,12 +119,7 @@ def loss_without(
     found: Measured | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> tuple[PairLosses, Measured]:
-    """Edit heads, one group after another, and measure the added loss.
-
-    Returns:
-        The losses of the unedited model, and for each group and edit: the added nats per token,
-        and the ends of its 95% interval over groups of pairs that share a sentence.
-    """
+    """Edit heads, a group at a time: the loss before, the nats added, and their 95% intervals."""
     batches = text.batches
     whole, memories = pair_losses(model, batches), encode_all(model, batches)
     found = {} if found is None else found
@@ -183,12 +175,7 @@ def bleu_without(
     found: dict[str, list[float]] | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> tuple[float, dict[str, list[float]], str]:
-    """Silence heads, one group after another, and translate greedily.
-
-    Returns:
-        BLEU of the unedited model; for each group the loss in BLEU, and the ends of its 95%
-        interval over groups of pairs that share a sentence; and the signature of the scores.
-    """
+    """Silence heads, a group at a time: BLEU before, losses with 95% intervals, signature."""
     assert isinstance(translator.model, Transformer)
     pairs, found = components(split.source, split.target), {} if found is None else found
 

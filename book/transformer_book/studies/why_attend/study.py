@@ -1,9 +1,4 @@
-"""Recurrent translators with and without attention learn to reverse sequences.
-
-Without attention, the decoder reads the source through one vector of fixed size. The task needs
-every symbol of the source, so it shows how much of a source such a vector carries after how much
-training.
-"""
+"""Recurrent translators with and without attention learn to reverse sequences."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
