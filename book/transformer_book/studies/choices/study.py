@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from transformer.data.batching import TokenBatches
 from transformer.data.corpora import load_corpus
 from transformer.inference.metrics import bleu, chrf
@@ -67,8 +69,8 @@ class Scale:
 
     name: str  #: also of the record
     base: Preset  #: base model, training and text
-    longest: int | None  #: words per sentence at most, split at spaces; None takes all pairs
-    split: str  #: to measure on, as the paper measures on a development set
+    longest: int | None = None  #: words per sentence at most, split at spaces; None takes all
+    split: str = "challenge"  #: to measure on, as the paper measures on a development set
     seeds: tuple[int, ...] = (1, 2)  #: of the recorded runs
     rows: tuple[str, ...] = tuple(ROWS)  #: that are recorded
     equal_steps: bool = False  #: train "big" as long as base, not three times as long
@@ -79,68 +81,21 @@ class Scale:
         return STUDIES / f"{self.name}.json"
 
 
-#: "table-3-small" has an eighth of the widths, half the layers and short sentences: an hour and a
-#: half on one CPU core. "table-3-settled" has a quarter of the widths, half the layers, sentences
-#: of at most ten words, and enough steps for base to nearly stop improving; a trial run before the
-#: recorded ones decided the number. Its 36 runs take some eight hours on one CPU core.
-#: "table-3-medium" has half the widths and all of the text, for a GPU.
+def _scale(
+    name: str, model: dict[str, Any], training: dict[str, Any], text: dict[str, Any], **options: Any
+) -> Scale:
+    base = Preset(name, TransformerConfig(**model), TrainingConfig(**training), **text)
+    lists: dict[str, Any] = {
+        key: tuple(options[key]) for key in ("seeds", "rows") if key in options
+    }
+    return Scale(name, base, **options | lists)
+
+
+#: The scales by name.
 SCALES: dict[str, Scale] = {
-    scale.name: scale
-    for scale in (
-        Scale(
-            "table-3-small",
-            Preset(
-                "table-3-small",
-                TransformerConfig(
-                    1000, d_model=64, d_ff=256, num_heads=8, num_layers=3, max_length=128
-                ),
-                TrainingConfig(
-                    max_steps=1500, batch_tokens=512, warmup_steps=200, learning_rate_factor=0.4,
-                    validate_every=250, save_every=250, keep_last=1,
-                ),
-                train_pairs=10_000,
-                test_pairs=2000,
-            ),
-            longest=4,
-            split="challenge",
-        ),
-        Scale(
-            "table-3-settled",
-            Preset(
-                "table-3-settled",
-                TransformerConfig(
-                    4000, d_model=128, d_ff=512, num_heads=8, num_layers=3, max_length=128
-                ),
-                TrainingConfig(
-                    max_steps=5000, batch_tokens=1024, warmup_steps=1000, validate_every=500,
-                    save_every=500, keep_last=1,
-                ),
-                train_pairs=30_000,
-                test_pairs=2000,
-            ),
-            longest=10,
-            split="challenge",
-            seeds=(1, 2, 3, 4),
-            rows=("base", "A1", "B1", "C1", "C2", "C3", "D1", "E1", "big"),
-            equal_steps=True,
-        ),
-        Scale(
-            "table-3-medium",
-            Preset(
-                "table-3-medium",
-                TransformerConfig(8000, d_model=256, d_ff=1024, num_heads=8, num_layers=3),
-                TrainingConfig(
-                    max_steps=10_000, batch_tokens=4096, warmup_steps=2000, precision="bf16",
-                    validate_every=2500, save_every=1000, keep_last=1,
-                ),
-                test_pairs=2000,
-            ),
-            longest=None,
-            split="challenge",
-            seeds=(1, 2, 3),
-        ),
-    )
-}  # fmt: skip
+    name: _scale(name, **found)
+    for name, found in yaml.safe_load((STUDIES / "scales.yml").read_text(encoding="utf-8")).items()
+}
 
 
 def row_preset(scale: Scale, row: str) -> Preset:
