@@ -12,11 +12,7 @@ from transformer_book.widgets.base import Explorer
 
 
 class FoldExplorer(Explorer):
-    """Points of two kinds in a plane, and one hidden unit whose output is added to each point.
-
-    The unit is active on one side of a line. There it moves each point at right angles to the
-    line: a ``strength`` of 1 moves it onto the line, 2 to its mirror image.
-    """
+    """Points of two kinds, and a hidden unit that moves those on one side of a line towards it."""
 
     kind = "fold-explorer"
     size = (6.4, 3.2)

@@ -1,13 +1,4 @@
-"""One layer of attention learns to look words up, with one of several scores.
-
-A table has twelve entries, a word and an answer each. The query is one of the words; the layer has
-to give its answer. The vectors of the words are drawn once and stay as they are, with components
-of variance 1. Everything else is learned, including the projections of queries and keys, which
-decide where the layer looks.
-
-Models that differ only in their seed are trained side by side, along a leading axis M. They share
-nothing: each has its own words, weights and tables.
-"""
+"""One layer of attention learns to look words up, with one of several scores, side by side."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,9 +1,4 @@
-"""Every row of the paper's Table 3, on real text and at a size that trains in minutes.
-
-A row of the paper differs from its base model in one setting. The same row here differs from *our*
-base model in the same setting and by the same ratio: half the heads, a quarter of the key width,
-twice the hidden units.
-"""
+"""Every row of the paper's Table 3, in the paper's ratios, at a size that trains in minutes."""
 
 import sys
 from dataclasses import dataclass, fields
@@ -145,12 +140,7 @@ def scale_text(scale: Scale, data_dir: Path | str | None = None) -> ShortText:
 def run_row(
     preset: Preset, text: ShortText, folder: Path | str, progress: bool | None = None
 ) -> dict[str, Any] | None:
-    """Train one row and measure it as Table 3 does: the last weights, no averaging.
-
-    The perplexity is per token of the vocabulary, without label smoothing; the "curve" has pairs
-    of step and perplexity; the "translations" are those that BLEU and chrF were computed from. An
-    interrupted run returns None, and the same call resumes it.
-    """
+    """Train one row, or resume it, and measure the last weights; None if a signal stopped it."""
     model = make_model(preset)
     held_out = TokenBatches(text.held_out, 4096)
     trainer = Trainer(

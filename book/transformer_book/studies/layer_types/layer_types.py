@@ -36,14 +36,7 @@ class SelfAttention(nn.Module):
 
 
 class RestrictedAttention(nn.Module):
-    """Self-attention with one head in which a position sees only its neighbours.
-
-    Each position has its own window of keys, so scores outside the window are not computed. A
-    mask over all scores gives the same output but saves nothing.
-
-    Args:
-        neighbourhood: width r of the window, an odd number: (r - 1) / 2 positions to either side.
-    """
+    """Self-attention with one head to ``neighbourhood`` positions, computed in windows of keys."""
 
     def __init__(self, d_model: int, neighbourhood: int = NEIGHBOURHOOD):
         super().__init__()
@@ -106,13 +99,7 @@ def _stack(make: Callable[[int], nn.Module]) -> Callable[[int, int], nn.Module]:
 def dilated(
     depth: int, d_model: int, kernel: int = KERNEL, growth: int | None = None, causal: bool = False
 ) -> nn.Module:
-    """Stack convolutions whose gaps grow by a factor from layer to layer.
-
-    A causal window reaches k - 1 gaps back, so with a factor of k, m layers reach k^m - 1
-    positions back without a hole. A centred window reaches (k - 1) / 2 gaps, and the largest
-    factor without a hole is (k + 1) / 2: with k, some paths would lead over positions beyond the
-    ends of the sequence.
-    """
+    """Stack convolutions whose gaps grow from layer to layer, as fast as leaves no hole."""
     if growth is None:
         growth = kernel if causal else (kernel + 1) // 2
     return nn.Sequential(

@@ -117,13 +117,7 @@ def train_in_half(
     steps: int = 150,
     rate: float = 5e-3,
 ) -> HalfRun:
-    """Train a small model in half precision to repeat the token five positions before.
-
-    The loss is the mean over all positions of a step. A step may be larger than the computed
-    batch: the batch is then one part of the step, its loss is divided by the positions of all
-    parts, and the other parts are assumed to be like it. The size of the step therefore changes
-    only the magnitude of the numbers in the backward pass.
-    """
+    """Train in half precision to repeat a token; a loss is divided by the step's positions."""
     torch.manual_seed(seed)
     model, task = SegmentModel(8, num_layers=1), Echo(delay=5)
     weights = list(model.parameters())

@@ -1,9 +1,4 @@
-"""Four tasks on real data, one per kind of answer: a label, a number, a label per token, a span.
-
-Every task has a training and a test set, a loss and scores, the same for all networks, and a table
-of features for gradient boosting. To choose settings, a validation set, which shares nothing with
-the test set, takes its place.
-"""
+"""Four tasks on real data, one per kind of answer: a label, a number, labels per token, a span."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

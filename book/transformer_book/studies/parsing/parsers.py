@@ -78,11 +78,7 @@ def search_trees(
     max_length: int,
     beam_size: int = 1,
 ) -> list[list[int]]:
-    """Keep only beginnings that can still become a tree; return the most probable tree found.
-
-    A hypothesis keeps the model's own probability: that of the pieces that are ruled out is not
-    given to the others. Otherwise a beginning that leaves no choice would look certain.
-    """
+    """Keep only beginnings that can become a tree, with the model's own probabilities of them."""
     sentences, width = len(source), beam_size
     first = torch.arange(sentences)[:, None] * width  # row of each sentence's first hypothesis
     trees = [PartialTree(num_words, max_length - 1) for _ in range(sentences * width)]

@@ -1,10 +1,4 @@
-"""Table 4 at a small size: two parsers, trained on the same articles and tested on unseen ones.
-
-Both are trained to write ``XX`` for every word, as Vinyals et al. (2015) did, and to write its tag,
-as the published code does, on the same batches for equally many steps. Training takes minutes per
-parser on one CPU core, so the results are recorded by
-:mod:`transformer_book.studies.parsing.record`.
-"""
+"""Table 4 at a small size: two parsers, trained on the same articles and tested on unseen ones."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -147,11 +141,7 @@ def train_parser(
 
 
 def parts_to_score(test: Sequence[Tree], max_words: int = MAX_WORDS) -> dict[str, list[Tree]]:
-    """Choose the test trees to score.
-
-    "all" are no longer than in training, "sample" are 300 of them for slow beams, "longer" are 150
-    of more words, at most twice as many.
-    """
+    """Choose test trees: "all" as long as in training, a "sample" of them, "longer" ones."""
     short, double = no_longer_than(test, max_words), no_longer_than(test, 2 * max_words)
     longer = [tree for tree in double if len(tree.leaves()) > max_words]
     return {"all": short, "sample": _spread(short, 300), "longer": _spread(longer, 150)}

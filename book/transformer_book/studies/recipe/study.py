@@ -59,14 +59,7 @@ VARIANTS: dict[str, dict[str, dict[str, float]]] = {
 
 
 def run_variant(preset: Preset, text: ShortText) -> dict[str, Any]:
-    """Train once, and measure the weights during and after training and the mean of the last.
-
-    Returns:
-        "losses" (the mean of every ``validate_every`` steps in nats per token, with smoothing),
-        "curve" (a :class:`~transformer_book.studies.training.Quality` for each of them), "train"
-        (the last weights on training pairs), "last" and "averaged" (with BLEU and chrF of greedy
-        translations), the "signatures" of these two, and their "translations".
-    """
+    """Train once, and measure the weights during and after training and the mean of the last."""
     config, model = preset.training, make_model(preset)
     every, end = config.validate_every, config.max_steps
     measured = range(every, end + 1, every)

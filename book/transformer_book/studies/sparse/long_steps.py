@@ -62,13 +62,7 @@ class StepCost:
 
 
 class CausalAttention(nn.Module):
-    """Causal self-attention with stored weights or in one fused kernel.
-
-    Args:
-        fused: whether the kernel computes the weights block by block.
-        window: number of visible positions, itself included; None for all earlier ones. It has
-            no effect on fused attention.
-    """
+    """Causal self-attention: fused, or with stored weights and perhaps a window of positions."""
 
     def __init__(self, d_model: int, num_heads: int, fused: bool, window: int | None = None):
         super().__init__()

@@ -1,9 +1,4 @@
-"""Leaks made on purpose: the effect of test sentences in the training text on a test score.
-
-Tatoeba has several translations of many sentences. A random split of its pairs therefore tests on
-sentences whose other translations were in training. Here one test set is combined with training
-sets that share less and less with it.
-"""
+"""Leaks made on purpose: the effect of test sentences in the training text on a test score."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,13 +34,7 @@ PASSES, RATE = 2, 3e-4
 def training_sets(
     pairs: Split, test: Int64[np.ndarray, " tests"]
 ) -> dict[str, Bool[np.ndarray, " pairs"]]:
-    """Choose four training sets for one test set, each a subset of the one before.
-
-    Returns:
-        For each set a mask over the pairs: all but the test pairs, as in a random split; without
-        the source sentences of the test; without any sentence of the test on either side; without
-        the pairs connected to the test through shared sentences.
-    """
+    """Choose four training sets, as masks over pairs, that share less and less with a test."""
     others = np.ones(len(pairs), dtype=bool)
     others[test] = False
     source, target = (
@@ -125,12 +114,7 @@ def measure_memory(
 
 
 def fine_tune(translator: Translator, halves: tuple[Half, Half], seed: int) -> dict[str, list[str]]:
-    """Train on the relatives of one half, then anew on those of the other; test both on both.
-
-    Returns:
-        The greedy translation of every test sentence, those of the first half first, after training
-        on its relative ("relatives") and on those of the other half ("strangers").
-    """
+    """Train on the relatives of each half; return all greedy translations of both conditions."""
     model: Any = translator.model
     weights = copy_weights(model)
     found: dict[str, list[list[str]]] = {"relatives": [], "strangers": []}

@@ -25,11 +25,7 @@ RECORD = Path(__file__).parent / "peer.json"
 
 
 def compare(found: dict[str, list[str]], test: Split, metric: str = "BLEU") -> dict[str, float]:
-    """Return the mean over the seeds of our score minus theirs, with its 95% interval.
-
-    The two training runs of a seed are a pair. The test sentences are drawn in groups that
-    share one.
-    """
+    """Return the mean over the seeds of our score minus theirs, with its paired 95% interval."""
     count = sentence_counts if metric == "BLEU" else character_counts
     groups = components(test.source, test.target)
     drawn = {

@@ -1,9 +1,4 @@
-"""Cross-attention as a word alignment: from tokens to words and back.
-
-A word often has several tokens. Weights are summed over the tokens of a source word and averaged
-over those of a target word. Two rows of the decoder can represent a target word: the row that
-*writes* it, before the decoder has seen it, and the next row, which has just *read* it.
-"""
+"""Cross-attention as a word alignment: from tokens to words and back."""
 
 from collections.abc import Sequence
 from typing import Literal

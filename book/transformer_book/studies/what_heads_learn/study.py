@@ -147,12 +147,7 @@ def head_groups(model: Transformer) -> dict[str, list[Head]]:
 
 
 def mixed_groups(model: Transformer, draws: int = 10, seed: int = 0) -> dict[str, list[Head]]:
-    """Draw groups as large as a layer, with heads of one kind from all layers, by name.
-
-    Each layer gives equally many heads to a group, or one more or less. A model with one layer has
-    no such groups. The draws are without replacement, from a list of all such groups, so the model
-    has to be small.
-    """
+    """Draw groups as large as a layer, evenly from all layers of one kind, by name."""
     random, groups = Random(seed), {}
     for kind in KINDS:
         heads = [head for head in heads_of(model.config) if head.kind == kind]
