@@ -9,31 +9,20 @@ translations.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
+
+import yaml
 
 Said = Literal["neither", "a woman", "a man"]
 
-_REGULAR = (
-    "teacher=Lehrer student=Student,Schüler singer=Sänger dancer=Tänzer musician=Musiker "
-    "artist=Künstler writer=Schriftsteller author=Autor poet=Dichter journalist=Journalist "
-    "reporter=Reporter scientist=Wissenschaftler professor=Professor engineer=Ingenieur "
-    "mechanic=Mechaniker pilot=Pilot soldier=Soldat detective=Detektiv judge=Richter "
-    "gardener=Gärtner secretary=Sekretär interpreter=Dolmetscher translator=Übersetzer "
-    "photographer=Fotograf tourist=Tourist politician=Politiker painter=Maler boss=Chef"
-)
-
+_DATA = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
+_REGULAR = {
+    noun: (forms, [f"{form}in" for form in forms]) for noun, forms in _DATA["regular"].items()
+}
 #: Masculine and feminine forms by the English noun. Nouns that are also common verbs, such as
 #: "cook", and nouns for one gender, such as "waitress", are left out.
-OCCUPATIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    noun: (tuple(forms.split(",")), tuple(f"{form}in" for form in forms.split(",")))
-    for noun, forms in (pair.split("=") for pair in _REGULAR.split())
-} | {
-    "doctor": (("Arzt", "Doktor"), ("Ärztin", "Doktorin")),
-    "dentist": (("Zahnarzt",), ("Zahnärztin",)),
-    "lawyer": (("Anwalt",), ("Anwältin",)),
-    "farmer": (("Bauer", "Landwirt"), ("Bäuerin", "Landwirtin")),
-    "nurse": (("Krankenpfleger",), ("Krankenschwester", "Krankenpflegerin")),
-}
+OCCUPATIONS: dict[str, tuple[list[str], list[str]]] = _REGULAR | _DATA["others"]
 
 _WOMAN = re.compile(
     r"\b(she|her|hers|herself|mary|mrs|ms|miss|woman|girl|mother|sister|wife|daughter|aunt)\b", re.I
