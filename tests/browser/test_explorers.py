@@ -9,22 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+import transformer_book as book
 from transformer import Translator
 from transformer.data.corpora.treebank import read_trees
 from transformer.model.positional import sinusoidal_table
 from transformer.recipes.record import read_record
 from transformer.training.schedule import learning_rate
-from transformer_book import (
-    AttentionMap,
-    CompassExplorer,
-    DecoderPasses,
-    FoldExplorer,
-    MaskBuilder,
-    NextTokenExplorer,
-    PositionExplorer,
-    SoftmaxExplorer,
-    TensorWalk,
-)
 from transformer_book.studies.decoding.explorer import BeamExplorer
 from transformer_book.studies.decoding.steps import record_search
 from transformer_book.studies.other_tasks import study
@@ -77,7 +67,7 @@ def walk():
     source = source_of("She asked me to help her.")
     steps = record_walk(shipped().model, source, torch.tensor([[1, 5, 6, 7]]))
     tokens = shipped().tokenizer.tokens([*range(shipped().tokenizer.vocab_size)])
-    return TensorWalk(steps, [tokens[i] for i in source[0]], WORDS[:4], tokens, 2, 1)
+    return book.TensorWalk(steps, [tokens[i] for i in source[0]], WORDS[:4], tokens, 2, 1)
 
 
 def trees():
@@ -99,24 +89,24 @@ def merges():
 
 
 MAKE = {
-    "compass": lambda: CompassExplorer(
+    "compass": lambda: book.CompassExplorer(
         {"north": [2, 30], "east": [10, 10], "south": [20, 40], "west": [12, 80]},
         [("°C", 1), ("% rain", 0)],
     ),
-    "softmax": lambda: SoftmaxExplorer(VECTORS, VECTORS.flip(0)),
-    "positions": PositionExplorer,
-    "masks": lambda: MaskBuilder(WORDS),
+    "softmax": lambda: book.SoftmaxExplorer(VECTORS, VECTORS.flip(0)),
+    "positions": book.PositionExplorer,
+    "masks": lambda: book.MaskBuilder(WORDS),
     "reach": lambda: ReachExplorer(WORDS, query=4),
     "memory": lambda: MemoryExplorer(6, 512, 2048, 8, 18_914_304),
-    "fold": lambda: FoldExplorer(
+    "fold": lambda: book.FoldExplorer(
         np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
         [0, 1, 1, 0],
         ["none", "didn't", "fail to", "didn't fail to"],
     ),
-    "next": lambda: NextTokenExplorer(LOGITS, LETTERS, WORDS[:5], step=1),
+    "next": lambda: book.NextTokenExplorer(LOGITS, LETTERS, WORDS[:5], step=1),
     "target": lambda: TargetExplorer(LOGITS, torch.arange(5), LETTERS, step=1),
     "schedule": ScheduleExplorer,
-    "map": lambda: AttentionMap(
+    "map": lambda: book.AttentionMap(
         VECTORS[:2, :36].reshape(2, 6, 6).softmax(dim=-1), WORDS[:6], WORDS[:6], row=3
     ),
     "fields": lambda: FieldExplorer(WORDS, 6, 1),
@@ -126,7 +116,7 @@ MAKE = {
         study.encoder(load_task("digits")), VECTORS[:2, :64].reshape(2, 8, 8), [3, 5]
     ),
     "depth": lambda: DepthExplorer(DEPTHS["found"]["fused"], DEPTHS["tokens"]),
-    "passes": lambda: DecoderPasses(shipped(), "The cat slept.", "Die Katze schlief ein."),
+    "passes": lambda: book.DecoderPasses(shipped(), "The cat slept.", "Die Katze schlief ein."),
     "beam": beam,
     "walk": walk,
     "trees": trees,
