@@ -1,9 +1,4 @@
-"""The style of all figures, and the start of every notebook.
-
-Figures are drawn on white in the colours of :mod:`transformer_book.palette`, which describes their
-colours on dark pages. Text has three sizes: titles, the default, and "small" for remarks and
-crowded labels.
-"""
+"""The style of all figures, drawn on white in the palette's colours; the start of every notebook."""
 
 import random
 from collections.abc import Callable, Sequence

@@ -1,11 +1,4 @@
-"""Emulated half precision: the effect of 16-bit matrix products on gradients and training.
-
-On a GPU, autocast multiplies matrices in a half format, accumulates in float32, and keeps all other
-operations in float32. A CPU has no fast float16, so here the products run in float32 on rounded
-inputs and with rounded outputs, which loses the same bits.
-
-Reference: Micikevicius et al. 2018.
-"""
+"""Emulated half precision: what 16-bit products do to gradients and training."""
 
 from collections.abc import Callable
 from contextlib import nullcontext

@@ -1,8 +1,4 @@
-"""Fine-tuning of a translator on text of one kind, and its effect on other text.
-
-The kind here is the form of address. English *you* is *du* or *ihr* among friends and *Sie* to
-strangers in German. Tatoeba has both; a letter to a customer needs the formal one.
-"""
+"""Fine-tuning of a translator on a form of address, *du* or *Sie*, and its effect on others."""
 
 import copy
 import re

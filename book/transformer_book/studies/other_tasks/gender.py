@@ -1,10 +1,4 @@
-"""Which gender a translation gives to people whose occupation the English names.
-
-English names an occupation without a gender, German nearly always with one: *a teacher* is *Lehrer*
-or *Lehrerin*. A pair of sentences counts if its English names one of the occupations and its German
-has exactly one of the two forms. The rule is the same for training text, references and
-translations.
-"""
+"""Which gender a translation gives to people whose occupation the English names without one."""
 
 import re
 from collections.abc import Iterable

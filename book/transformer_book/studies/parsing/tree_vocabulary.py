@@ -32,12 +32,7 @@ def word_class(word: str) -> str:
 
 
 class TreeVocabulary:
-    """Token ids of brackets and words.
-
-    Args:
-        outputs: tokens that a parser writes: special tokens, ``XX`` or tags, and brackets.
-        inputs: further tokens that it reads: words, and classes of rare words in angle brackets.
-    """
+    """Token ids of ``outputs`` that a parser writes, and of further ``inputs`` that it reads."""
 
     def __init__(self, outputs: Sequence[str], inputs: Sequence[str]):
         self.outputs, self.inputs = list(outputs), list(inputs)

@@ -1,11 +1,4 @@
-"""Segment recurrence with relative positions: a miniature Transformer-XL.
-
-A long stream is read in segments. Each layer stores its inputs from the previous segments, without
-gradient, and attends to them as well. Positions are encoded as the distance of a key behind the
-query, because a stored state has no fixed position within the segments that follow.
-
-Reference: Dai et al. 2019.
-"""
+"""Segment recurrence with relative positions: a miniature Transformer-XL (Dai et al. 2019)."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -92,14 +85,7 @@ class SegmentLayer(nn.Module):
 
 
 class SegmentModel(nn.Module):
-    """A model that reads a stream of tokens segment by segment and labels each position.
-
-    Args:
-        memory_length: number of earlier positions that each layer stores; 0 for no memory.
-        positions: "relative"; or sinusoids added to the embeddings as in the paper, "restarting"
-            at 0 in every segment or "continuing" from segment to segment.
-        pattern: selects the distances that may be attended to, from 0 on; None for all.
-    """
+    """A model that labels a stream segment by segment; ``pattern`` selects visible distances."""
 
     def __init__(
         self,

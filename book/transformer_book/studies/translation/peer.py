@@ -1,10 +1,4 @@
-"""Hugging Face's MarianMTModel, trained beside ours from the same weights on the same batches.
-
-Both took the same steps: learning rates, Adam and label smoothing agree. Ours was trained by a
-Trainer, theirs by a plain loop. Without dropout the losses of every step must agree. With dropout
-the random numbers differ, so two seeds were trained and the translations of the test split are
-compared.
-"""
+"""Hugging Face's MarianMTModel, trained beside ours from the same weights on the same batches."""
 
 from pathlib import Path
 

@@ -1,10 +1,4 @@
-"""Attention between words that belong together, beside other words at the same distance.
-
-The paper's Figures 3 to 5 show a few heads on two sentences. Here the same questions are asked of
-many sentences: does a head attend from "he" to "Tom", from "made" to "happy", or from "her" to the
-next word more than to other words that are as far away? The comparison at equal distance matters: a
-head that looks a fixed number of positions back attends to any word there by position alone.
-"""
+"""Attention between words that belong together, beside other words at the same distance."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass

@@ -29,15 +29,7 @@ class AlignedPair:
 
 
 class WordAligner:
-    """An aligner that assigns each target word to one source word or to none.
-
-    This is IBM model 1 with a preference for words near the diagonal, as in the aligner
-    fast_align.
-
-    Args:
-        sharpness: strength of the preference for the diagonal, at least 0.
-        none: probability that a target word has no source word, above 0 and below 1.
-    """
+    """IBM model 1 with a preference for the diagonal, as in the aligner fast_align."""
 
     def __init__(
         self, pairs: Split, iterations: int = 5, sharpness: int | float = 4.0, none: float = 0.08
