@@ -1,4 +1,4 @@
-"""The style of all figures, drawn on white in the palette's colours; the start of every notebook."""
+"""The style of all figures, on white in the colours of the palette; the start of notebooks."""
 
 import random
 from collections.abc import Callable, Sequence
