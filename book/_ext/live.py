@@ -9,6 +9,7 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
+import yaml
 from docutils import nodes
 from sphinx.application import Sphinx
 
@@ -21,31 +22,11 @@ PAGE, START = "book/live", "book/intro"
 LEVELS = ("sentence", "stack", "layer", "head", "output")
 SCRIPTS = ("engine", "session", "parts", *LEVELS, "broken", "tour", "live")
 #: Chapters with an input box: what it is for, and the state of the live page that it shows.
-CHAPTERS = {
-    "notebooks/02_attention": ("See queries meet keys in your own sentence", "z=head&a=cross&h=2"),
-    "notebooks/04_scaling": (
-        "Translate your own sentence without the division by sqrt(d_k)",
-        "z=head&a=cross&h=2&b=scale",
-    ),
-    "notebooks/05_heads": (
-        "See all heads of a layer on your own sentence",
-        "z=layer&a=encoder&l=0",
-    ),
-    "notebooks/06_masks": (
-        "See the causal mask in the translation of your own sentence",
-        "z=layer&a=decoder&l=1",
-    ),
-    "notebooks/07_positions": ("Translate your own sentence without positions", "b=positions"),
-    "notebooks/08_feed_forward": (
-        "Translate your own sentence without feed-forward layers",
-        "z=stack&b=feed_forward",
-    ),
-    "notebooks/09_depth": ("Follow one vector of your own sentence through all layers", "z=stack"),
-    "notebooks/16_decoding": ("See the beam search on your own sentence", "z=output"),
-    "notebooks/21_heads_learned": (
-        "Mute single heads in the translation of your own sentence",
-        "z=layer&a=cross",
-    ),
+CHAPTERS: dict[str, tuple[str, str]] = {
+    chapter: tuple(box)
+    for chapter, box in yaml.safe_load(
+        (Path(__file__).parents[1] / "live.yml").read_text(encoding="utf-8")
+    ).items()
 }
 _RECORDED, _ATTRIBUTES = "<!-- live: recorded run -->", "<!-- live: size -->"
 _ASK, _MEGABYTES = "<!-- live: ask -->", "<!-- live: megabytes -->"

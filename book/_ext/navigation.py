@@ -8,6 +8,7 @@ labels of figures stay out of the search index, which every search loads.
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from docutils import nodes
@@ -28,18 +29,10 @@ _PART = re.compile(
 _LABELS = re.compile(r"0\d.*|\d.{5,}")
 
 # A missing page has any address, so links of this one start at the book's own.
-_BASE = """<script>
-  if (location.protocol !== "file:") {{
-    const base = location.pathname.startsWith("{path}") ? "{path}" : "/";
-    document.write(`<base href="${{base}}">`);
-  }}
-</script>"""
-_NOT_FOUND = """<section id="page-not-found"><h1>This page does not exist</h1>
-<p>The address may be misspelt, or the page may have moved. Search the book:</p>
-<form class="not-found" action="search.html" method="get" role="search">
-<input class="form-control" type="search" name="q" aria-label="Search this book">
-<button class="btn btn-primary" type="submit">Search</button></form>
-<p>Or begin at the <a href="book/intro.html">start page</a>.</p></section>"""
+_BASE, _NOT_FOUND = (
+    Path(__file__).with_name(name).read_text(encoding="utf-8").rstrip()
+    for name in ("base.html", "not_found.html")
+)
 
 
 class SearchWords(SearchEnglish):
@@ -90,7 +83,7 @@ def _on_page(app: Sphinx, page: str, template: str, context: dict, doctree: obje
 
 def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, str], str]]:
     path = urlsplit(app.config.html_baseurl).path or "/"
-    base = _BASE.format(path=path if path.endswith("/") else path + "/")
+    base = _BASE.replace("PATH", path if path.endswith("/") else path + "/")
     context = {"title": "Page not found", "body": _NOT_FOUND, "metatags": base}
     yield "404", context, "page.html"
 

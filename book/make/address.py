@@ -13,59 +13,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 _REPOSITORY = re.compile(r"(?!-)([A-Za-z0-9-]{1,39})/(?!\.{1,2}$)([\w.-]{1,100})(?<!\.git)", re.A)
 _PAGES = re.compile(r"https?://[\w.-]+(:\d+)?(/[\w.~-]+)*/?", re.ASCII)
 _EXTRAS = r"((?:\[[a-z,]+\])?)"
-_TEXTS = "README.md CONTRIBUTING.md book/**/*.md"
-_UPLOAD = (
-    "choose *File, Upload notebook* on\n[colab.research.google.com](https://colab.research.google."
-    "com). Then build the wheel with `pip wheel --no-deps .`\nin the folder of the repository, and "
-    "drag it into Colab's *Files* pane"
-)
-_WHEEL = (
-    "    # Upload the wheel beside the notebook; `pip wheel --no-deps .` builds it.\n"
-    '    %pip install -q "$(ls transformer_book-*.whl){extras}"'
-)
-_URLS = (
-    '\n[project.urls]\nHomepage = "{pages}"\nRepository = "{repository}"\n'
-    'Issues = "{repository}/issues"\n'
-)
-_CLONE = "\ngit clone {repository} transformer-book && cd transformer-book\n"
 #: Patterns of files, what they say in a checkout, and what with an address.
-PASSAGES = (
-    (
-        "transformer/published.py",
-        "\nREPOSITORY: str | None = None",
-        '\nREPOSITORY: str | None = "{repository}"',
-    ),
-    ("transformer/published.py", "\nPAGES: str | None = None", '\nPAGES: str | None = "{pages}"'),
-    ("pyproject.toml", '"transformer.cli:main"\n', '"transformer.cli:main"\n' + _URLS),
-    ("CITATION.cff", "\nlicense:", '\nurl: "{pages}"\nrepository-code: "{repository}"\nlicense:'),
-    (
-        _TEXTS,
-        'pip install ".{extras}"  # in the folder of the repository',
-        'pip install "transformer-book{extras} @ git+{repository}"',
-    ),
-    (_TEXTS, "\n# in the folder of the repository\n", _CLONE),
-    (
-        "transformer/pretrained/*/README.md",
-        "# needs the package transformer-book",
-        "# pip install git+{repository}",
-    ),
-    ("README.md", "\nThe book asks one question", "\n[The book]({pages}) asks one question"),
-    (
-        "README.md book/troubleshooting.md",
-        _UPLOAD,
-        "press the rocket at the top of its page",
-    ),
-    ("book/intro.md", "\n  year = {2026}\n}", "\n  year = {{2026}},\n  url = {{{pages}}}\n}}"),
-    (
-        "notebooks/*.ipynb",
-        _WHEEL,
-        '    %pip install -q "transformer-book{extras} @ git+{repository}@main"',
-    ),
+PASSAGES: tuple[tuple[str, str, str], ...] = tuple(
+    (passage["files"], passage["checkout"], passage["published"])
+    for passage in yaml.safe_load(
+        Path(__file__).with_name("passages.yml").read_text(encoding="utf-8")
+    )
 )
 
 

@@ -28,16 +28,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 # The data of an interactive figure, and the script that would replace its picture.
 PLAYED = re.compile(r'<script type="application/json">.*?</script>\s*<script>.*?</script>', re.S)
-# Solutions and asides are opened; scaffolding is left out, as in the reading view of a page.
-READY = """async () => {
-  document.querySelectorAll("details:not(.fold)").forEach(details => details.open = true);
-  await document.fonts.ready;
-  await Promise.all([...document.images].map(image => image.decode().catch(() => 0)));
-}"""
-# Chromium's own bookmarks garble a title of two lines.
-TITLES = """() => [...document.querySelectorAll("article :is(h1, h2)")].map(node =>
-  [...node.childNodes].filter(child => !child.matches?.(".headerlink"))
-    .map(child => child.textContent).join("").trim().replace(/\\s+/g, " "))"""
+READY, TITLES = (Path(__file__).with_name(f"{name}.js").read_text() for name in ("ready", "titles"))
 FOOTER = """<div style="width:100%;margin:0 14mm;font:7.5pt system-ui,sans-serif;color:#555;
 display:flex;justify-content:space-between"><span>{title}</span>
 <span class="pageNumber"></span></div>"""

@@ -20,27 +20,8 @@ from transformer_book.widgets import (
 )
 
 __all__ = [
-    "AttentionMap",
-    "CompassExplorer",
-    "DecoderPasses",
-    "FoldExplorer",
-    "MaskBuilder",
-    "NextTokenExplorer",
-    "Picture",
-    "PositionExplorer",
-    "SoftmaxExplorer",
-    "Table",
-    "TensorWalk",
-    "check",
-    "check_function",
-    "comparison",
-    "figure",
-    "name_line",
-    "picture",
-    "plot_runs",
-    "progress",
-    "ramp",
-    "setup",
-    "show_source",
-    "significant",
-]
+    "AttentionMap", "CompassExplorer", "DecoderPasses", "FoldExplorer", "MaskBuilder",
+    "NextTokenExplorer", "Picture", "PositionExplorer", "SoftmaxExplorer", "Table", "TensorWalk",
+    "check", "check_function", "comparison", "figure", "name_line", "picture", "plot_runs",
+    "progress", "ramp", "setup", "show_source", "significant",
+]  # fmt: skip

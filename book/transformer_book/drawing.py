@@ -203,11 +203,7 @@ class Drawing:
         return whole
 
     def arrow(
-        self,
-        *points: Point,
-        colour: str = "rule",
-        width: Number = 1.5,
-        tip: bool = True,
+        self, *points: Point, colour: str = "rule", width: Number = 1.5, tip: bool = True
     ) -> None:
         """Draw a line through two points or more, with a tip at the last."""
         (x0, y0), (x1, y1) = points[-2:]

@@ -1,12 +1,8 @@
-"""The style of all figures, and the start of every notebook.
-
-Figures are drawn on white in the colours of :mod:`transformer_book.palette`, which describes their
-colours on dark pages. Text has three sizes: titles, the default, and "small" for remarks and
-crowded labels.
-"""
+"""The style of all figures, on white in the colours of the palette; the start of notebooks."""
 
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -24,44 +20,18 @@ from transformer_book.svg import for_notebook
 
 WIDTH = 6.4  # inches; a phone shows it at about half the size, hence the large type
 
-# Any keys: the type of matplotlib for their names differs between its versions.
-STYLE: dict[Any, Any] = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": RULE,
-    "axes.grid": True,
-    "axes.labelcolor": INK,
+_FILE = Path(__file__).with_name("book.mplstyle")
+_COLOURS = {
+    "axes.edgecolor": RULE, "axes.labelcolor": INK, "grid.color": GRID, "text.color": INK,
+    "xtick.color": TICK, "ytick.color": TICK,
     "axes.prop_cycle": cycler(color=list(COLOURS.values())),
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlelocation": "left",
-    "axes.titlepad": 9.0,
-    "axes.titlesize": 12.0,
-    "axes.titleweight": "bold",
-    "figure.dpi": 130,
-    "figure.facecolor": "white",
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
-    "font.size": 11.0,
-    "grid.color": GRID,
-    "grid.linewidth": 0.8,
-    "image.cmap": "Blues",
-    "image.interpolation": "none",  # SVG: one pixel per number, sharp at every size
-    "legend.frameon": False,
-    "lines.linewidth": 2.2,
-    "savefig.facecolor": "white",
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "transformer-book",
-    "text.color": INK,
-    "xtick.color": TICK,
-    "ytick.color": TICK,
-}
+}  # fmt: skip
+# Any keys: the type of matplotlib for their names differs between its versions.
+STYLE: dict[Any, Any] = {**mpl.rc_params_from_file(_FILE, use_default_template=False), **_COLOURS}
 
 
 def setup(seed: int = 0) -> None:
-    """Start a notebook: the style of the book, fixed seeds, one thread, a hint at skipped cells.
-
-    With several threads the order of additions differs between machines, and small tensors are no
-    faster.
-    """
+    """Start a notebook: the style of the book, fixed seeds, one thread, a hint at skipped cells."""
     _show_as_svg()
     mpl.rcParams.update(STYLE)
     random.seed(seed)

@@ -1,8 +1,4 @@
-"""The shipped model as scripts that a page can load: int8 weights, tokenizer, configuration.
-
-A browser loads a script also in a page that was opened from a folder, where it refuses to fetch
-data. The weights are divided into parts of equal size, so that a page can show its progress.
-"""
+"""The shipped model as scripts, which a page in a folder may load: int8 weights, tokenizer."""
 
 import base64
 import json

@@ -1,7 +1,4 @@
-"""Common statements about the Transformer: what is true, and which chapter shows it.
-
-The chapter on them tests some itself; for the others it links to the chapter with the evidence.
-"""
+"""Common statements about the Transformer: what is true, and which chapter shows it."""
 
 import re
 from collections.abc import Iterable
@@ -64,10 +61,7 @@ MYTHS = tuple(
 
 
 class Overview(Table):
-    """All statements in a table: verdict, truth, and links to the experiment or the chapters.
-
-    Each theme is a table of its own that folds away; nothing needs a script.
-    """
+    """All statements: verdict, truth, and links to the evidence; each theme folds away."""
 
     def __init__(self, myths: Iterable[Myth] = MYTHS):
         self.myths = tuple(myths)

@@ -48,9 +48,7 @@ VARIABLES = {
 }
 
 # Half a turn of hue at equal luminance: "hue-rotate" of the CSS filter effects.
-_HALF_TURN = np.array(
-    [[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]],
-)
+_HALF_TURN = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
 
 
 def on_dark(colour: str) -> str:

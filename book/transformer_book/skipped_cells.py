@@ -1,8 +1,4 @@
-"""A hint for readers who run the cells of a chapter out of order.
-
-A name that is not defined is usually made in a cell above that has not been run since the kernel
-started.
-"""
+"""A hint for readers who run a cell before the one that makes a name which it uses."""
 
 from types import TracebackType
 from typing import Any

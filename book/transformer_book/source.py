@@ -1,7 +1,4 @@
-"""Show source code of the package in a notebook, read from the file that Python runs.
-
-A copy in the chapter could become outdated; stored outputs of this are compared with the package.
-"""
+"""Show source code of the package in a notebook, read from the file that Python runs."""
 
 import ast
 import inspect
@@ -37,21 +34,7 @@ class Source:
 
 
 def show_source(thing: Callable[..., Any], docstring: bool = True) -> Source:
-    """Read the source of a class, function or method of this package.
-
-    Write it as the last line of a cell.
-
-    Args:
-        thing: a class, function or method of the library or of the book.
-        docstring: whether to include the docstring.
-
-    Returns:
-        The source, which a notebook shows as highlighted code under its file and lines.
-
-    Raises:
-        TypeError: if ``thing`` has no Python source.
-        ValueError: if it is not defined in this package.
-    """
+    """Read the source of a class, function or method of this package, as a notebook shows it."""
     thing = inspect.unwrap(thing)
     try:
         file = Path(inspect.getsourcefile(thing) or "").resolve()

@@ -11,11 +11,7 @@ Numbers = Sequence[float] | Sequence[int] | np.ndarray
 
 
 def paired_interval(found: Sequence[float], level: float = 0.95) -> tuple[float, float]:
-    """Return Student's interval of the mean of some paired differences, usually one per seed.
-
-    This is the interval of the paired t-test. A single difference shows no spread, so its interval
-    goes from minus to plus infinity.
-    """
+    """Return Student's interval of the mean of paired differences; infinite for a single one."""
     if len(found) < 2:
         return -math.inf, math.inf
     mean = float(np.mean(found))
@@ -25,10 +21,7 @@ def paired_interval(found: Sequence[float], level: float = 0.95) -> tuple[float,
 
 
 def spearman(x: Numbers, y: Numbers) -> float:
-    """Correlate the ranks of two lists; equal numbers share their mean rank.
-
-    NaN if all numbers of a list are equal.
-    """
+    """Correlate the ranks of two lists; equal numbers share a rank. NaN if all are equal."""
     if len(x) != len(y) or len(x) < 2:
         raise ValueError(f"x and y must have one length of at least 2: got {len(x)} and {len(y)}")
     return float(_correlation(np.asarray(x), np.asarray(y)))

@@ -1,9 +1,4 @@
-"""Figures of matplotlib as SVG: text is text, and each colour follows the theme of the page.
-
-A colour becomes a variable of the style sheet with the colour itself as its fallback, so that the
-picture looks as drawn wherever the book's style sheet is not at hand. The same figure gives the
-same characters in every run.
-"""
+"""Figures of matplotlib as SVG: text is text, and each colour follows the theme of the page."""
 
 import base64
 import hashlib

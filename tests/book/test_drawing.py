@@ -3,9 +3,6 @@
 import re
 import xml.etree.ElementTree as ET
 
-import pytest
-
-from transformer_book.architecture import BOXES, PLACES, you_are_here
 from transformer_book.drawing import Drawing, Picture
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -43,11 +40,3 @@ def test_a_picture_is_drawn_again_for_phones():
     assert seen == [False, True] and data["text/plain"] == "A box."
     assert 'viewBox="0 0 600 200"' in data["image/svg+xml"]
     assert 'viewBox="0 0 380 300"' in metadata["image/svg+xml"]["narrow"]
-
-
-@pytest.mark.parametrize("chapter", PLACES)
-def test_you_are_here_marks_the_subject_of_the_chapter(chapter):
-    rectangles = ET.fromstring(you_are_here(chapter)).iter(f"{SVG}rect")
-    marked = {r.get("y") for r in rectangles if "--vermilion" in r.get("style")}
-    own = {str(box.top) for box in BOXES if box.chapter.startswith(chapter)}
-    assert marked and own <= marked

@@ -11,6 +11,7 @@ from sacrebleu.metrics import BLEU
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+import transformer_book as book
 from tests.self_contained import self_contained
 from transformer import Transformer, TransformerConfig, Translator
 from transformer.data.batching import EncodedPairs, Sentences, TokenBatches, padding_waste
@@ -20,28 +21,9 @@ from transformer.model.attention import scaled_dot_product_attention
 from transformer.model.masks import causal_mask
 from transformer.model.positional import sinusoidal_table
 from transformer.training.schedule import learning_rate
-from transformer_book import (
-    CompassExplorer,
-    DecoderPasses,
-    FoldExplorer,
-    MaskBuilder,
-    NextTokenExplorer,
-    PositionExplorer,
-    SoftmaxExplorer,
-)
-from transformer_book.studies.layer_types.layer_types import (
-    RestrictedAttention,
-    Rounds,
-    SelfAttention,
-    dilated,
-)
+from transformer_book.studies.layer_types import layer_types
 from transformer_book.studies.layer_types.reach import Convolution
-from transformer_book.studies.tokens.merges import (
-    apply_merges,
-    count_words,
-    learn_merges,
-    split_words,
-)
+from transformer_book.studies.tokens import merges as byte_pairs
 from transformer_book.widgets.fields import KINDS, receptive_fields
 from transformer_book.widgets.masks import PATTERNS, ReachExplorer
 from transformer_book.widgets.memory import MemoryExplorer
@@ -60,9 +42,9 @@ LETTERS = [f"<{i}>" for i in range(20)]
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: CompassExplorer(WEATHER, [("°C", 1), ("% rain", 0)]),
-        lambda: MaskBuilder(WORDS, padding=1, window=3),
-        lambda: NextTokenExplorer(LOGITS, LETTERS, WORDS[3:]),
+        lambda: book.CompassExplorer(WEATHER, [("°C", 1), ("% rain", 0)]),
+        lambda: book.MaskBuilder(WORDS, padding=1, window=3),
+        lambda: book.NextTokenExplorer(LOGITS, LETTERS, WORDS[3:]),
     ],
 )
 def test_it_is_small_repeatable_and_loads_nothing(make):
@@ -70,7 +52,7 @@ def test_it_is_small_repeatable_and_loads_nothing(make):
 
 
 def test_a_compass_computes_what_attention_does():
-    compass = CompassExplorer(WEATHER, [("°C", 1), ("% rain", 0)])
+    compass = book.CompassExplorer(WEATHER, [("°C", 1), ("% rain", 0)])
     key = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, -1.0], [-1.0, 0.0]])
     value = torch.tensor(list(WEATHER.values())).float()
     query = torch.from_numpy(compass.arrow(60, 4.0)).float()[None]
@@ -81,20 +63,20 @@ def test_a_compass_computes_what_attention_does():
 
 def test_softmax_and_its_slope():
     queries, keys = torch.randn(12, 64), torch.randn(8, 64)
-    ours = SoftmaxExplorer(queries, keys).weights(3, 16, divide=True, temperature=2.0)
+    ours = book.SoftmaxExplorer(queries, keys).weights(3, 16, divide=True, temperature=2.0)
     scores = queries[3, :16] @ keys[:, :16].T / 4 / 2
     torch.testing.assert_close(ours.float(), scores.softmax(dim=-1))
     jacobian = torch.autograd.functional.jacobian(lambda s: s.softmax(dim=-1), scores)
-    torch.testing.assert_close(SoftmaxExplorer.slope(scores.softmax(dim=-1)), jacobian.norm())
+    torch.testing.assert_close(book.SoftmaxExplorer.slope(scores.softmax(dim=-1)), jacobian.norm())
 
 
 def test_products_are_those_of_the_sinusoidal_table():
-    explorer, table = PositionExplorer(position=50, width=16), sinusoidal_table(300, 16)
+    explorer, table = book.PositionExplorer(position=50, width=16), sinusoidal_table(300, 16)
     assert np.allclose(explorer._products(50), table[20:81] @ table[50] / 8, atol=1e-6)
 
 
 def test_masks_are_those_of_the_model():
-    builder = MaskBuilder(WORDS)
+    builder = book.MaskBuilder(WORDS)
     assert torch.equal(builder.mask(causal=True, padding=0, window=6), causal_mask(6))
     mask = builder.mask(causal=False, padding=2, window=2)
     assert mask.sum(dim=1).tolist() == [2, 3, 3, 2, 1, 0]
@@ -115,7 +97,7 @@ def test_training_reads_the_given_translation_and_generating_its_own():
     translator = Translator.from_pretrained("tatoeba-en-de")
     tokenizer, model = translator.tokenizer, translator.model
     english, german = "The animal was tired.", "Das Tier schlief."
-    data = DecoderPasses(translator, english, german).payload()
+    data = book.DecoderPasses(translator, english, german).payload()
     given, written = data["sides"]
     assert given["reads"] == ["<bos>", *given["labels"][:-1]]
     source = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]])
@@ -131,7 +113,7 @@ def test_training_reads_the_given_translation_and_generating_its_own():
 
 def test_a_fold_separates_what_no_line_does():
     points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    explorer = FoldExplorer(points, [0, 1, 1, 0], ["none", "a", "b", "both"])
+    explorer = book.FoldExplorer(points, [0, 1, 1, 0], ["none", "a", "b", "both"])
     assert explorer.gap(explorer.points) < 1e-9
     normal = np.array([np.cos(np.deg2rad(30)), np.sin(np.deg2rad(30))])
     hidden = np.maximum(points @ normal - 0.25, 0)[:, None]
@@ -140,7 +122,7 @@ def test_a_fold_separates_what_no_line_does():
 
 
 def test_probabilities_are_a_softmax_over_the_whole_vocabulary():
-    shares = NextTokenExplorer(LOGITS, LETTERS, WORDS[3:]).payload()["shares"]
+    shares = book.NextTokenExplorer(LOGITS, LETTERS, WORDS[3:]).payload()["shares"]
     for warmth, found in zip(TEMPERATURES, shares[1], strict=True):
         every = (LOGITS[1] / warmth).softmax(dim=-1).sort(descending=True).values
         assert np.allclose(found[:-1], every[: len(found) - 1], atol=1e-3)
@@ -163,11 +145,11 @@ def test_the_schedule_is_eq_3():
 
 
 FIELDS = [
-    lambda m: nn.Sequential(*(SelfAttention(4) for _ in range(m))),
-    lambda m: Rounds(4, m),
+    lambda m: nn.Sequential(*(layer_types.SelfAttention(4) for _ in range(m))),
+    lambda m: layer_types.Rounds(4, m),
     lambda m: nn.Sequential(*(Convolution(4, 3) for _ in range(m))),
-    lambda m: dilated(m, 4, kernel=3),
-    lambda m: nn.Sequential(*(RestrictedAttention(4, 5) for _ in range(m))),
+    lambda m: layer_types.dilated(m, 4, kernel=3),
+    lambda m: nn.Sequential(*(layer_types.RestrictedAttention(4, 5) for _ in range(m))),
 ]
 
 
@@ -223,17 +205,17 @@ def test_memory_is_what_pytorch_stores(checkpointing):
 def test_merges_and_their_counts_are_those_of_all_words():
     split = load_corpus("tatoeba-en-de").validation
     # Overlapping pairs, which are joined from left to right.
-    words = count_words([*split.source[:300], *["aaa aaaa"] * 200])
-    merges = learn_merges(words, 100)
-    text = split_words("aaa aaaa 🙂 <b>naïve</b>")
+    words = byte_pairs.count_words([*split.source[:300], *["aaa aaaa"] * 200])
+    merges = byte_pairs.learn_merges(words, 100)
+    text = byte_pairs.split_words("aaa aaaa 🙂 <b>naïve</b>")
     stepper = MergeStepper(words, merges, [text], counted=30, leaps=[100])
     for stop, shown in zip(stepper.stops, stepper.pieces, strict=True):
         rank = {pair: i for i, pair in enumerate(merges[:stop])}
-        assert shown == [[piece for word in text for piece in apply_merges(word, rank)]]
+        assert shown == [[piece for word in text for piece in byte_pairs.apply_merges(word, rank)]]
     for step in (0, 7, 30):
         rank, count = {pair: i for i, pair in enumerate(merges[:step])}, Counter()
         for word, times in words.items():
-            for pair in pairwise(apply_merges(word, rank)):
+            for pair in pairwise(byte_pairs.apply_merges(word, rank)):
                 count[pair] += times
         assert stepper.most_frequent[step][0] == (merges[step], max(count.values()))
         found = [times for _, times in stepper.most_frequent[step]]

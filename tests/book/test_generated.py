@@ -15,7 +15,7 @@ from transformer.published import REPOSITORY
 from transformer.recipes.presets import PRESETS
 from transformer.recipes.record import hardware_of, recorded_command
 from transformer_book.speed.comparison import RECORD
-from transformer_book.studies.left_out.choices import CHOICES
+from transformer_book.studies.left_out.study import CHOICES
 from transformer_book.studies.translation.recorded import recorded_runs
 from transformer_book.studies.translation.summary import metric_of, metric_title
 from transformer_book.tables import comparison

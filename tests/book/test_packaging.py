@@ -44,8 +44,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert packed <= there
-    left = there - packed  # only pages read the translations of the recorded runs
-    assert left and all(name.endswith(".translations.json.gz") for name in left)
+    left = there - packed  # texts and counts of recorded runs that no chapter reads
+    assert left and all(re.search(r"\.(translations\.json\.[gx]z|counts\.npz)$", n) for n in left)
+    assert wheel.stat().st_size < 30 * 2**20  # of which the weights are 21
     assert any(name.endswith(".safetensors") for name in packed)
 
 

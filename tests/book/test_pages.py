@@ -1,15 +1,25 @@
-"""The small extensions of the book: formulas, navigation, tables on a phone, light pages."""
+"""The small extensions of the book: formulas, navigation, tables on a phone, light pages, folds."""
 
+import json
 import re
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
+import folded as scaffolding
+import page_times
 import pytest
+from docutils import nodes
+from docutils.utils import new_document
 from filtered import PLACE, filtered
 from formulas import mathml
 from light import lightened, sheet, used_rules
 from math_core import LatexError
+from mended_markup import mend
 from navigation import SearchWords, folded
+from sphinx import addnodes
 from tables import with_breaks, with_labels
+
+from transformer_book.tables import Table
 
 
 def test_a_formula_is_mathml():
@@ -115,3 +125,76 @@ def test_rows_carry_what_they_are_chosen_by():
         ("", "all"), ("2", "2 What is attention?"), ("11", "11"),
     ]  # fmt: skip
     assert '<table class="filtered cards table">' in made and PLACE not in made
+
+
+def code_cell(source, **attributes):
+    box = nodes.container("", nodes.literal_block(source, source), nb_element="cell_code_source")
+    return nodes.container("", box, nb_element="cell_code", **attributes)
+
+
+def test_hidden_inputs_are_folded_except_among_the_exercises():
+    metadata = {"mystnb": {"code_prompt_show": "Show the imports"}}
+    hidden = dict(hide_mode="input", cell_metadata=metadata)
+    document = new_document("chapter")
+    document += [
+        code_cell("%pip install", classes=["tag_nbval-skip"]),
+        code_cell("idea"),
+        code_cell("re", **hidden),
+    ]
+    document += nodes.section("", code_cell("check", **hidden), ids=["exercises"])
+    scaffolding._fold(None, document)
+    (fold,) = document.findall(scaffolding.Fold)
+    assert fold["label"] == "Imports" and fold.astext() == "re"
+    assert [c.get("hide_mode") for c in document.children[:2]] == [None, None]
+    assert "pip" not in document.astext() and "check" in document.astext()
+
+
+def test_markup_is_mended_where_it_breaks_screen_readers_and_only_there():
+    fields = '<dl class="field-list"><dt>Raises:</dt><dd>ValueError</dd></dl>'
+    signature = (
+        '<dt class="sig"><span class="sig-paren">(</span>\n\n<dl>\n<dd><em>x</em>,</dd>\n'
+        f'<dd><em>mask</em>,</dd>\n</dl>\n\n<span class="sig-paren">)</span></dt>{fields}<dl></dl>'
+    )
+    mended = mend(signature)
+    assert mended.count('<li class="sig-line">') == mended.count("</li>") == 2
+    assert '<ul class="sig-lines">' in mended and mended.endswith(f"{fields}<dl></dl>")
+    table = mend(Table(["a"], [["1"]])._repr_html_())
+    assert 'tabindex="0"' in table and 'role="region"' in table
+    assert mend('<div role="doc-biblioentry">x</div>') == '<div role="listitem">x</div>'
+    assert mend(mended + table) == mended + table
+
+
+def test_long_lines_wrap_with_a_hanging_indent_and_keep_their_text():
+    line = "        return " + "x" * 40
+    listing = f"<pre>short\n{line}\n\nend\n</pre>"
+    page, start = mend(listing), '<span class="line" style="--i:8">'
+    assert f"{start}{line}\n</span>" in page
+    assert page.replace(start, "").replace("</span>", "") == listing
+
+
+def test_prose_counts_more_than_code_and_folded_cells_not_at_all():
+    code = nodes.container("", nodes.literal_block(text="x = f(1)\ny = 2"), classes=["cell"])
+    unread = [
+        nodes.container("", nodes.paragraph(text="not read"), classes=["cell", name])
+        for name in ("tag_hide-cell", "cell_output", "sd-dropdown")
+    ]
+    prose, raw = nodes.paragraph(text="five words of plain text"), nodes.raw(text="<b>x</b> y")
+    assert page_times.words(nodes.section("", prose, code, *unread, raw)) == 8
+
+
+def test_the_line_follows_the_first_title_except_in_the_api_reference(tmp_path):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "run_times.json").write_text(json.dumps({"06_masks": 20}))
+
+    def body(name, *children):
+        context = {"body": "<h1>Why so?</h1>\n<h1>Other</h1>"}
+        document = nodes.section("", *children)
+        page_times.add_line(SimpleNamespace(srcdir=tmp_path), name, "", context, document)
+        return context["body"]
+
+    long = nodes.paragraph(text="word " * 590)
+    line = '<h1>Why so?</h1>\n<p class="page-times">3 minutes to read{}.</p>\n<h1>Other</h1>'
+    assert body("book/paper", long) == line.format("")
+    timed = ", about 20 seconds to run on one CPU core"
+    assert body("notebooks/06_masks", long.deepcopy()) == line.format(timed)
+    assert "page-times" not in body("book/api/model", long.deepcopy(), addnodes.desc())

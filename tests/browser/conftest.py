@@ -14,21 +14,14 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from book.make.pdf import ARGUMENTS as PRINTING
 from book.make.pdf import BROWSERS, served
 
 HTML = os.environ.get("BOOK_HTML", "")
 if not HTML:
     collect_ignore_glob = ["test_*.py"]
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+ARGUMENTS = [*PRINTING, "--disable-quic", "--no-first-run", "--disable-component-update"]
 
 
 @pytest.fixture(scope="session")

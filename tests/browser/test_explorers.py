@@ -3,27 +3,18 @@
 import math
 import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+import transformer_book as book
 from transformer import Translator
 from transformer.data.corpora.treebank import read_trees
 from transformer.model.positional import sinusoidal_table
 from transformer.recipes.record import read_record
 from transformer.training.schedule import learning_rate
-from transformer_book import (
-    AttentionMap,
-    CompassExplorer,
-    DecoderPasses,
-    FoldExplorer,
-    MaskBuilder,
-    NextTokenExplorer,
-    PositionExplorer,
-    SoftmaxExplorer,
-    TensorWalk,
-)
 from transformer_book.studies.decoding.explorer import BeamExplorer
 from transformer_book.studies.decoding.steps import record_search
 from transformer_book.studies.other_tasks import study
@@ -31,8 +22,8 @@ from transformer_book.studies.other_tasks.patch_explorer import PatchExplorer
 from transformer_book.studies.other_tasks.tasks import load_task
 from transformer_book.studies.parsing.linearised_trees import to_brackets
 from transformer_book.studies.parsing.tree_explorer import TreeExplorer
-from transformer_book.studies.residuals.depth import RECORD as DEPTH
 from transformer_book.studies.residuals.depth_explorer import DepthExplorer
+from transformer_book.studies.residuals.study import RECORD as DEPTH
 from transformer_book.studies.tokens.merges import count_words, learn_merges, split_words
 from transformer_book.studies.translation.learning_explorer import LearningExplorer
 from transformer_book.widgets.fields import KINDS, FieldExplorer, receptive_fields
@@ -76,7 +67,7 @@ def walk():
     source = source_of("She asked me to help her.")
     steps = record_walk(shipped().model, source, torch.tensor([[1, 5, 6, 7]]))
     tokens = shipped().tokenizer.tokens([*range(shipped().tokenizer.vocab_size)])
-    return TensorWalk(steps, [tokens[i] for i in source[0]], WORDS[:4], tokens, 2, 1)
+    return book.TensorWalk(steps, [tokens[i] for i in source[0]], WORDS[:4], tokens, 2, 1)
 
 
 def trees():
@@ -98,24 +89,24 @@ def merges():
 
 
 MAKE = {
-    "compass": lambda: CompassExplorer(
+    "compass": lambda: book.CompassExplorer(
         {"north": [2, 30], "east": [10, 10], "south": [20, 40], "west": [12, 80]},
         [("°C", 1), ("% rain", 0)],
     ),
-    "softmax": lambda: SoftmaxExplorer(VECTORS, VECTORS.flip(0)),
-    "positions": PositionExplorer,
-    "masks": lambda: MaskBuilder(WORDS),
+    "softmax": lambda: book.SoftmaxExplorer(VECTORS, VECTORS.flip(0)),
+    "positions": book.PositionExplorer,
+    "masks": lambda: book.MaskBuilder(WORDS),
     "reach": lambda: ReachExplorer(WORDS, query=4),
     "memory": lambda: MemoryExplorer(6, 512, 2048, 8, 18_914_304),
-    "fold": lambda: FoldExplorer(
+    "fold": lambda: book.FoldExplorer(
         np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
         [0, 1, 1, 0],
         ["none", "didn't", "fail to", "didn't fail to"],
     ),
-    "next": lambda: NextTokenExplorer(LOGITS, LETTERS, WORDS[:5], step=1),
+    "next": lambda: book.NextTokenExplorer(LOGITS, LETTERS, WORDS[:5], step=1),
     "target": lambda: TargetExplorer(LOGITS, torch.arange(5), LETTERS, step=1),
     "schedule": ScheduleExplorer,
-    "map": lambda: AttentionMap(
+    "map": lambda: book.AttentionMap(
         VECTORS[:2, :36].reshape(2, 6, 6).softmax(dim=-1), WORDS[:6], WORDS[:6], row=3
     ),
     "fields": lambda: FieldExplorer(WORDS, 6, 1),
@@ -125,7 +116,7 @@ MAKE = {
         study.encoder(load_task("digits")), VECTORS[:2, :64].reshape(2, 8, 8), [3, 5]
     ),
     "depth": lambda: DepthExplorer(DEPTHS["found"]["fused"], DEPTHS["tokens"]),
-    "passes": lambda: DecoderPasses(shipped(), "The cat slept.", "Die Katze schlief ein."),
+    "passes": lambda: book.DecoderPasses(shipped(), "The cat slept.", "Die Katze schlief ein."),
     "beam": beam,
     "walk": walk,
     "trees": trees,
@@ -195,37 +186,11 @@ CASES = {
     "learning": ({"training step": 1}, "share", lambda it: it.payload()["shares"][1]),
     "merges": ({"merges": 5}, "merges", lambda it: it.stops[5]),
 }
-PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>One widget</title>
-<meta name="viewport" content="width=device-width"><style>:root {{ color-scheme: light dark }}
-body {{ font-family: sans-serif; background: #fff; color: #222b33 }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #121619; color: #ced6dd }} }}
-</style></head><body><main><h1>One widget</h1><div>{html}</div></main></body></html>"""
+PAGE, MISPLACED, HEIGHTS = (
+    Path(__file__).with_name(name).read_text()
+    for name in ("widget.html", "misplaced.js", "heights.js")
+)
 CONTROLS = ".explorer :is(td[tabindex='0'], input, select, button)"
-# Words outside of the figure, and controls that are too small for a finger.
-MISPLACED = """() => {
-    const box = document.querySelector(".explorer").getBoundingClientRect();
-    const all = selector => [...document.querySelectorAll(".explorer " + selector)]
-        .map(element => [element, element.getBoundingClientRect()]);
-    return [
-        ...all("svg text").filter(([_, r]) => r.left < box.left || r.right > box.right),
-        ...all(":is(input, select, button)").filter(([_, r]) => Math.min(r.width, r.height) < 24),
-    ].map(([element]) => element.outerHTML);
-}"""
-# Heights of the figure at first and while each slider goes to its ends and back.
-HEIGHTS = """async () => {
-    const root = document.querySelector(".explorer");
-    const frame = () => new Promise(requestAnimationFrame);
-    const found = [root.getBoundingClientRect().height];
-    for (const input of root.querySelectorAll("input[type=range]")) {
-        for (const value of [input.min, input.max, input.value]) {
-            input.value = value;
-            input.dispatchEvent(new Event("input", { bubbles: true }));
-            await frame();
-            found.push(root.getBoundingClientRect().height);
-        }
-    }
-    return found;
-}"""
 
 
 @cache
@@ -242,7 +207,7 @@ def markup(name):
 def opened(visit):
     def make(name, width=1280, theme="light"):
         found = visit(width, theme)
-        found.page.set_content(PAGE.format(html=markup(name)))
+        found.page.set_content(PAGE.replace("WIDGET", markup(name)))
         return found
 
     return make
@@ -312,7 +277,7 @@ def test_it_shows_what_the_package_computes(opened, name):
 
 def test_without_scripts_there_are_pictures_with_words(visit):
     page = visit(java_script_enabled=False).page
-    page.set_content(PAGE.format(html="".join(map(markup, MAKE))))
+    page.set_content(PAGE.replace("WIDGET", "".join(map(markup, MAKE))))
     for picture, name in zip(page.locator(".explorer img").all(), MAKE, strict=True):
         assert picture.is_visible() and picture.get_attribute("alt") == repr(made(name))
 

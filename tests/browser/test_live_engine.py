@@ -8,6 +8,7 @@ import base64
 import json
 import random
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,26 +23,6 @@ SENTENCE = "The animal didn't cross the street because it was too tired."
 # How many sentences are translated, and how many outputs have to be the package's own at least. The
 # rest are near ties.
 SENTENCES, SAME = 15, 14
-
-# Some values of a trace, by the names of the package; every tenth of the vocabulary.
-TRACE = """([source, target, broken, names]) => {
-  const values = engine.trace(model, source, target, broken);
-  const step = name => name === "logits" ? 10 : 1;
-  return Object.fromEntries(names.map(name =>
-    [name, values[name].map(row => [...row].filter((_, i) => i % step(name) === 0))]));
-}"""
-SEARCH = """sources => sources.map(source => {
-  const greedy = [...engine.greedy(model, source, { broken: {} })].map(step => step.id);
-  const search = engine.beamSearch(model, source);
-  for (;;) {
-    const { done, value } = search.next();
-    if (done) return [greedy.filter(id => id !== 2), value[0].tokens];
-  }
-})"""
-ENCODE = """texts => texts.map(text => {
-  const ids = tokenizer.encode(text);
-  return [ids, tokenizer.decode(ids), ids.map(id => tokenizer.label(id))];
-})"""
 
 
 @pytest.fixture(scope="module")
@@ -88,19 +69,10 @@ def engine(browser, html):
     page = browser.new_page()
     page.goto("about:blank")
     page.add_script_tag(path=html / "_static/live/engine.js")
-    page.evaluate("""() => {
-      window.parts = [];
-      window.liveWeights = (k, value) => {
-        if (k) parts[k - 1] = value;
-        else window.header = value;
-      };
-    }""")
+    page.add_script_tag(path=Path(__file__).with_name("ask.js"))
     for path in sorted((html / "_static/live").glob("weights-*.js")):
         page.add_script_tag(path=path)
-    page.evaluate("""() => {
-      window.engine = makeEngine();
-      Object.assign(window, engine.load({ ...header, parts }));
-    }""")
+    page.evaluate("ask.load()")
     yield page
     page.close()
 
@@ -130,7 +102,7 @@ def test_every_attention_weight_and_the_logits(engine, rounded, pair):
         for head in range(weights.size(1))
     }
     wanted["logits"] = logits_of(rounded, pair)
-    found = engine.evaluate(TRACE, [*pair, {}, [*wanted]])
+    found = engine.evaluate("ask.trace", [*pair, {}, [*wanted]])
     for name, rows in wanted.items():
         for row, expected in zip(found[name], rows, strict=True):
             masked = re.match(r"decoder.*self_attention", name)
@@ -141,7 +113,7 @@ def test_every_attention_weight_and_the_logits(engine, rounded, pair):
 def test_searches_on_held_out_sentences(engine, rounded, shipped, tokenizer, corpus):
     texts = random.Random(0).sample(list(dict.fromkeys(corpus.source)), SENTENCES)
     sources = [encoded(tokenizer, text) for text in texts]
-    found = engine.evaluate(SEARCH, sources)
+    found = engine.evaluate("ask.search", sources)
     padded = torch.nn.utils.rnn.pad_sequence([torch.tensor(each) for each in sources], True)
     for place, search in enumerate((greedy_search, beam_search)):
         for model in (shipped, rounded):
@@ -166,7 +138,9 @@ def test_the_tokenizer(engine, tokenizer, corpus):
         "日本語中文한국어ไทย १२३ ",
     ):
         texts += ["".join(draw.choices(letters, k=draw.randrange(1, 60))) for _ in range(40)]
-    for text, (ids, decoded, labels) in zip(texts, engine.evaluate(ENCODE, texts), strict=True):
+    for text, (ids, decoded, labels) in zip(
+        texts, engine.evaluate("ask.encode", texts), strict=True
+    ):
         expected = tokenizer.encode(text)
         assert ids == expected, repr(text)
         assert decoded == tokenizer.decode(expected), repr(text)
@@ -179,7 +153,7 @@ def test_the_tokenizer(engine, tokenizer, corpus):
 def test_a_broken_part_is_broken_in_the_package_too(engine, rounded, pair, part):
     """The same part taken out of the package's model gives the same logits."""
     broken = {part: ["decoder.2.cross_attention.1"] if part == "heads" else True}
-    found = np.array(engine.evaluate(TRACE, [*pair, broken, ["logits"]])["logits"])
+    found = np.array(engine.evaluate("ask.trace", [*pair, broken, ["logits"]])["logits"])
     model = Transformer(rounded.config).eval()
     model.load_state_dict(rounded.state_dict())
     for name, module in model.named_modules():

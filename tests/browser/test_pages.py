@@ -25,55 +25,7 @@ STRUCTURE = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 COLOURS = {"color-contrast": "[data-look]", "link-in-text-block": "a[href][data-look]"}
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
-# What a page must not have, by the name of the fault.
-FAULTS = """async () => {
-  const texts = nodes => [...nodes].map(node => node.outerHTML.slice(0, 120));
-  const all = selector => [...document.querySelectorAll(selector)];
-  const shown = selector => all(selector).filter(node => node.checkVisibility());
-  const here = location.pathname.includes("/notebooks/");
-  const titles = shown("h1");
-  const wide = document.documentElement.scrollWidth - innerWidth;
-  const isCut = node => node.scrollWidth > node.clientWidth + 1
-    && getComputedStyle(node).overflowX !== "visible";
-  const numbers = [document.title, titles[0]?.innerText ?? "",
-    all(".bd-links a.current").pop()?.textContent ?? ""];
-  const inView = (node, top) => {
-    const box = node?.getBoundingClientRect();
-    return !node || box.top >= top && box.bottom <= innerHeight + 1;
-  };
-  let shift = 0;
-  new PerformanceObserver(list => list.getEntries().filter(each => !each.hadRecentInput)
-    .forEach(each => shift += each.value))
-    .observe({ type: "layout-shift", buffered: true });
-  await new Promise(done => setTimeout(done, 60));
-  const desk = innerWidth > 1000;
-  const active = all(".bd-sidebar-primary .bd-links a.current").pop();
-  const pinned = document.querySelector(".pinned")?.getBoundingClientRect().bottom ?? 0;
-  return {
-    "scrolls sideways by": wide > 1 ? [wide] : [],
-    "cut": texts(shown("article :is(pre, .math, .themed, .pst-scrollable-table-container)")
-      .filter(isCut)),
-    "code without a copy button": texts(shown(".cell_input .highlight")
-      .filter(node => node.querySelector(".copybtn")?.checkVisibility({ opacityProperty: true })
-        !== true)),
-    "id twice in figures": texts(all(".drawn [id]")
-      .filter(node => document.getElementById(node.id) !== node)),
-    "picture without alt": texts(all("img:not([alt])")),
-    "formula not set": texts(all(".math").filter(node => !node.querySelector("math"))),
-    "formula with a tab stop": texts(all(".math[tabindex], .math [tabindex]")),
-    "table without a header": texts(all("article table")
-      .filter(table => !table.querySelector("th"))),
-    "waits for": texts(all("head script[src]:not([defer], [async])")),
-    "third style sheet": texts(all("link[rel=stylesheet]").slice(2)),
-    "titles shown": titles.length === 1 ? [] : [titles.length],
-    "chapter without its number": here
-      ? numbers.filter(text => !/^\\d+\\s+\\D/.test(text.trim())) : [],
-    "number twice": texts(all(".prev-next-title").filter(
-      node => /^\\d+\\s+\\d/.test(node.innerText))),
-    "present entry out of view": desk && !inView(active, pinned) ? texts([active]) : [],
-    "layout shift": shift < 0.05 ? [] : [shift],
-  };
-}"""
+FAULTS, RULES = (Path(__file__).with_name(name).read_text() for name in ("faults.js", "rules.js"))
 # A page without its figures, in bytes: as it is, and as a server sends it; and its number of files.
 # The largest is the search, whose index of all words takes 0.6 million.
 LARGEST, SENT, FILES = 1_100_000, 300_000, 40
@@ -81,48 +33,6 @@ FIGURES = re.compile(
     rb"<figure\b.*?</figure>|<svg\b.*?</svg>|<script type=.application/json.*?</script>", re.DOTALL
 )
 
-# Words in the same colours, size and weight are as legible everywhere, and axe takes a minute for
-# all words of a long page: it checks one place of each look that no page before has had. Both kinds
-# of rules share a run, because axe's model of the page is most of the work.
-RULES = """async ([tags, colours, known]) => {
-  const looks = new Map();
-  const grounds = new Map();
-  const groundOf = node => {
-    if (!node) return "";
-    if (!grounds.has(node)) {
-      const { backgroundColor, backgroundImage, opacity } = getComputedStyle(node);
-      const own = [backgroundColor, backgroundImage, opacity].join();
-      const isClear = own === "rgba(0, 0, 0, 0),none,1";
-      const isWhole = /^rgb\\(.*,none,1$/.test(own);
-      const behind = isWhole ? "" : groundOf(node.parentElement);
-      grounds.set(node, isClear ? behind : own + behind);
-    }
-    return grounds.get(node);
-  };
-  for (const node of document.body.querySelectorAll("*")) {
-    if (![...node.childNodes].some(child => child.nodeType === 3 && child.data.trim())) continue;
-    if (!node.checkVisibility({ visibilityProperty: true })) continue;
-    const { color, fontSize, fontWeight, textDecorationLine } = getComputedStyle(node);
-    const parts = [color, fontSize, fontWeight, groundOf(node)];
-    if (node.matches("a")) {
-      parts.push(textDecorationLine, getComputedStyle(node.parentElement).color);
-    }
-    const look = parts.join();
-    if (!known.includes(look) && !looks.has(look)) looks.set(look, node);
-  }
-  if (!tags && !looks.size) return [[], []];
-  for (const node of looks.values()) node.dataset.look = "";
-  axe.configure({ rules: Object.entries(colours).map(([id, selector]) => ({ id, selector })) });
-  const ids = Object.keys(colours);
-  const rules = Object.fromEntries(ids.map(id => [id, { enabled: looks.size > 0 }]));
-  const runOnly = tags ? { type: "tag", values: tags } : { type: "rule", values: ids };
-  const { violations } =
-    await axe.run({ resultTypes: ["violations"], preload: false, runOnly, rules });
-  for (const node of looks.values()) delete node.dataset.look;
-  const found = violations.map(
-    rule => `${rule.id}, ${rule.nodes.length} times, first ${rule.nodes[0].html.slice(0, 150)}`);
-  return [found, [...looks.keys()]];
-}"""
 LEGIBLE: set[str] = set()
 
 

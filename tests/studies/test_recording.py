@@ -1,7 +1,6 @@
 """What every recorder shares, and what every record keeps to."""
 
 import argparse
-import importlib
 import json
 import re
 import runpy
@@ -23,7 +22,7 @@ from transformer.recipes.record import read_record
 from transformer.saving.locate import locate
 from transformer_book.studies import recording
 from transformer_book.studies.record import STUDIES
-from transformer_book.studies.recording import Recording, same_recipe, stored_texts
+from transformer_book.studies.recording import Recording, same_recipe, stored_texts, study_module
 
 BOOK = Path(transformer_book.__file__).parent
 TEXTS = {path: path.read_text(encoding="utf-8") for path in BOOK.rglob("*.json")}
@@ -116,7 +115,7 @@ def test_records_of_a_shipped_model_belong_to_its_weights_and_corpus():
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_run_of_a_study_is_missing(name):
-    study = importlib.import_module(f"transformer_book.studies.{name}")
+    study = study_module(name)
     record = read_record(study.RECORD)
     if hasattr(study, "missing"):  # the others fill their records in another way
         assert next(iter(study.missing(record["runs"])), None) is None

@@ -14,7 +14,7 @@ from transformer_book.speed.comparison import RECORD, STEP_TIME, Row, speed_tabl
 from transformer_book.speed.step_time import KINDS, StepTime
 from transformer_book.speed.throughput import MEASUREMENTS, throughput_file
 from transformer_book.statistics import paired_interval
-from transformer_book.studies.left_out.choices import Effect, final_effects
+from transformer_book.studies.left_out.study import Effect, final_effects
 from transformer_book.studies.translation.recorded import recorded_runs
 from transformer_book.tables import Table, significant
 

@@ -1,8 +1,4 @@
-"""Pictures of mechanisms.
-
-Those that show numbers of a model are drawn by the modules of this package. The others are files:
-``svg/NAME.svg``, ``svg/NAME.narrow.svg`` for phones, and their words in ``svg/descriptions.json``.
-"""
+"""Pictures of mechanisms: modules draw numbers of a model; other drawings are files, with words."""
 
 import json
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""Speed of several programs on the same work, compared round by round.
-
-``make bench`` writes the record; the speed page of the book shows it.
-"""
+"""Speed of several programs on the same work, compared round by round by ``make bench``."""
 
 import statistics
 from collections.abc import Mapping, Sequence

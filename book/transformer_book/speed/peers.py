@@ -1,8 +1,4 @@
-"""The same model in four libraries, each trained as its users train it.
-
-Equal are the sizes, one matrix for both embeddings and the output, dropout and label smoothing.
-The libraries are imported when a model is made: ``pip install transformer-book[bench]``.
-"""
+"""The same model in four libraries, each trained as its users train it (the extra ``bench``)."""
 
 import importlib
 import math

@@ -1,7 +1,4 @@
-"""Where the time of a training step went, as PyTorch's profiler recorded it.
-
-A backward operation has the number of its forward operation, so both count as the same kind.
-"""
+"""Where the time of a training step went, as PyTorch's profiler recorded it."""
 
 from dataclasses import dataclass
 

@@ -39,13 +39,7 @@ _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 def measure_throughput(
     preset: Preset, batches: TokenBatches, text: str, blocks: int = 5, steps: int = 20
 ) -> dict[str, Any]:
-    """Time blocks of steps of the real training loop, after two blocks to warm up.
-
-    ``text`` names the text of the batches in the record. Tokens are counted without padding;
-    "seconds_per_step" is the median over the blocks; "precision" is that of the device, which may
-    differ from the recipe's; "utilisation" is the share of the rate of large matrix products that
-    becomes useful operations, None for models other than Transformers.
-    """
+    """Time blocks of steps of the real training loop; the record names their ``text``."""
     total = (2 + blocks) * steps
     rare: dict[str, Any] = dict.fromkeys(("max_steps", "validate_every", "save_every"), total)
     config = replace(preset.training, log_every=steps, **rare)

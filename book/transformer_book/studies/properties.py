@@ -1,7 +1,4 @@
-"""Properties of a correct model, each measured as one number that is 0 where it holds.
-
-None of them needs a second implementation or a trained model.
-"""
+"""Properties of a correct model, each measured as one number that is 0 where it holds."""
 
 from collections.abc import Callable
 
@@ -22,11 +19,7 @@ def shift_right(labels: Int[Tensor, "B T"], bos_id: int = 1) -> Int[Tensor, "B T
 
 @torch.no_grad()
 def leak_gap(model: Transformer, batch: Batch, shift: Shift = shift_right) -> float:
-    """Change label i, and measure how much the logits at positions 0..i change.
-
-    The labels are changed rather than the decoder's input, so a wrong offset shows as well as a
-    wrong mask.
-    """
+    """Change label i, and measure how much the logits at positions 0..i change."""
     memory = model.encode(batch.source)
     before = model.decode(shift(batch.labels), memory, batch.source)
     largest = 0.0
@@ -53,11 +46,7 @@ def padding_gap(model: Transformer, batch: Batch, extra: int = 3, pad_id: int = 
 
 @torch.no_grad()
 def order_gap(model: Transformer, batch: Batch) -> float:
-    """Reverse the real tokens of each source, and measure how much the logits change.
-
-    Returns:
-        The largest change. Here 0 is the failure: the model ignores the order.
-    """
+    """Reverse the tokens of each source; measure the change of the logits. 0 is the failure."""
     turned = batch.source.clone()
     for row in turned:
         real = row != 0

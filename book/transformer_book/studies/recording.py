@@ -8,6 +8,7 @@ version of the code, so after a change of the code it is made anew.
 import argparse
 import hashlib
 import json
+import lzma
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -24,11 +25,10 @@ from transformer.recipes.presets import Preset
 from transformer.recipes.record import (
     describe_environment,
     read_record,
-    read_translations,
     recorded_preset,
     write_record,
-    write_translations,
 )
+from transformer.saving.files import write_atomically
 from transformer.saving.locate import locate
 
 #: The model and the corpus that come with the package.
@@ -48,13 +48,20 @@ def parser(doc: str | None, output: Path | None, minutes: bool = False) -> argpa
 
 def texts_file(record: Path) -> Path:
     """Return the path of the translations that a record's scores were computed from."""
-    return record.with_suffix(".translations.json.gz")
+    return record.with_suffix(".translations.json.xz")
 
 
 def stored_texts(record: Path) -> dict[str, list[str]]:
     """Read the translations beside a record; empty if there is no record, or it has none."""
     path = texts_file(record)
-    return read_translations(path) if record.exists() and path.exists() else {}
+    there = record.exists() and path.exists()
+    return json.loads(lzma.decompress(path.read_bytes())) if there else {}
+
+
+def write_texts(record: Path, texts: dict[str, list[str]]) -> None:
+    """Write translations beside a record; runs share many, which gzip would see too late."""
+    packed = lzma.compress(json.dumps(texts, ensure_ascii=False, indent=0).encode(), preset=9)
+    write_atomically(texts_file(record), lambda path: path.write_bytes(packed))
 
 
 class Recording:
@@ -109,7 +116,7 @@ class Recording:
         """Write the record and its CPU time, print a line, and stop after the time ``until``."""
         self.content["cpu_seconds"] = self.cpu_seconds
         if self.texts:
-            write_translations(texts_file(self.path), self.texts)
+            write_texts(self.path, self.texts)
         written = self.content if self.digits is None else rounded(self.content, self.digits)
         self.write(self.path, written | self.heading)  # settings such as 1e-9 are no measurements
         self.say(line)
@@ -126,6 +133,11 @@ def rounded(value: Any, digits: int) -> Any:
     return round(value, digits) if isinstance(value, float) else value
 
 
+def study_module(name: str) -> Any:
+    """Import a study by the recorder's name: a folder's ``study``, or one of its other modules."""
+    return import_module(f"transformer_book.studies.{name if '.' in name else f'{name}.study'}")
+
+
 def record_study(doc: str | None, studies: Mapping[str, int | None]) -> None:
     """Make what is missing from the record of one study; the command line names it.
 
@@ -139,7 +151,7 @@ def record_study(doc: str | None, studies: Mapping[str, int | None]) -> None:
     options = parser(doc, None, minutes=True)
     options.add_argument("study", choices=studies)
     chosen = options.parse_args()
-    study: Any = import_module(f"transformer_book.studies.{chosen.study}")
+    study = study_module(chosen.study)
     torch.set_num_threads(1)
     path, until = chosen.output or study.RECORD, time.time() + 60 * chosen.minutes
     module = "transformer_book.studies.record"

@@ -1,8 +1,4 @@
-"""Trivial translators, for a sense of scale.
-
-A score of 40 means little without the scores of a dictionary and of the most similar sentence in
-the training text.
-"""
+"""Trivial translators, for a sense of scale: a dictionary, and the most similar sentence."""
 
 import re
 from collections import Counter
@@ -23,11 +19,7 @@ def words_of(text: str) -> list[str]:
 
 
 class WordByWord:
-    """Replace each word by the target word that it co-occurs with most, in the source's order.
-
-    Co-occurrence is Dice's coefficient: twice the number of sentence pairs with both words, over
-    the sum of the pairs with either. Words unseen in training are copied.
-    """
+    """Replace each word by the one of the largest Dice coefficient with it; copy unknown ones."""
 
     def __init__(self, train: Split):
         sides = [_Vocabulary(text) for text in (train.source, train.target)]
@@ -58,11 +50,7 @@ class WordByWord:
 
 
 class NearestSentence:
-    """Answer with the translation of the most similar sentence of the training text.
-
-    Similarity is the cosine between bags of words, in which rare words weigh more. Words that
-    occur in more than one sentence in twenty are used only if a sentence has no others.
-    """
+    """Answer with the translation of the most similar training sentence; rare words weigh more."""
 
     def __init__(self, train: Split):
         self.train = train

@@ -9,11 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 class Together(nn.Module):
-    """Networks that differ in their weights only. None affects another, nor its gradient.
-
-    Adam treats every weight separately, so training the sum of their losses trains each as if it
-    were alone.
-    """
+    """Networks with weights of their own; the sum of their losses trains each as if alone."""
 
     def __init__(self, make: Callable[[], nn.Module], seeds: Iterable[int]):
         super().__init__()

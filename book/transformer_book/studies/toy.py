@@ -1,8 +1,4 @@
-"""Toy tasks: sequences of symbols to reverse or rearrange, small enough to learn in seconds.
-
-They have right answers, so a model either solves them or not, and they have no words, so they
-test the architecture alone.
-"""
+"""Toy tasks: sequences of symbols to reverse or rearrange, learned in seconds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -56,11 +56,7 @@ class ShortText:
 def short_text(
     corpus: Corpus, preset: Preset = RECIPE, longest: int = 4, split: str = "validation"
 ) -> ShortText:
-    """Take the short pairs of a corpus: everyday phrases, learnable in seconds.
-
-    A larger ``train_pairs`` adds pairs to those of a smaller one and leaves the vocabulary
-    unchanged, so perplexities are comparable.
-    """
+    """Take the short pairs of a corpus: everyday phrases, learnable in seconds."""
     short = _short(corpus.train, longest)
     order = np.random.default_rng(0).permutation(len(short))
     train = _first([short[i] for i in order], preset.train_pairs, "train_pairs", longest)
@@ -195,11 +191,7 @@ def quality(model: Transformer, pairs: EncodedPairs, weights: Weights | None = N
 
 
 def shuffle_hidden_units(model: Transformer, seed: int = 0) -> Weights:
-    """Return other weights of the same function: the hidden units in another order.
-
-    Each feed-forward layer computes a sum over its hidden units, which does not depend on their
-    order, so the returned weights give the same translations as the model's own.
-    """
+    """Return other weights of the same function: the hidden units in another order."""
     random = torch.Generator().manual_seed(seed)
     weights = copy_weights(model)
     for name in [name for name in weights if name.endswith("feed_forward.hidden.weight")]:

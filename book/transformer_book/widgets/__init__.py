@@ -15,20 +15,8 @@ from transformer_book.widgets.training import ScheduleExplorer, TargetExplorer
 from transformer_book.widgets.walk import TensorWalk
 
 __all__ = [
-    "BatchPacker",
-    "CompassExplorer",
-    "DecoderPasses",
-    "FieldExplorer",
-    "FoldExplorer",
-    "MaskBuilder",
-    "MemoryExplorer",
-    "MergeStepper",
-    "NextTokenExplorer",
-    "OverlapExplorer",
-    "PositionExplorer",
-    "ReachExplorer",
-    "ScheduleExplorer",
-    "SoftmaxExplorer",
-    "TargetExplorer",
+    "BatchPacker", "CompassExplorer", "DecoderPasses", "FieldExplorer", "FoldExplorer",
+    "MaskBuilder", "MemoryExplorer", "MergeStepper", "NextTokenExplorer", "OverlapExplorer",
+    "PositionExplorer", "ReachExplorer", "ScheduleExplorer", "SoftmaxExplorer", "TargetExplorer",
     "TensorWalk",
-]
+]  # fmt: skip

@@ -32,10 +32,7 @@ MARKUP = """<div class="themed %KIND%" id="%ID%">
 
 
 class Widget(ABC):
-    """An interactive figure: write it as the last line of a cell.
-
-    A subclass defines the attributes below, :meth:`payload` and :meth:`draw`.
-    """
+    """An interactive figure: attributes, :meth:`payload` and :meth:`draw` are a subclass's."""
 
     # Name of the element's class, and the beginning of its id.
     kind = ""
@@ -101,11 +98,7 @@ def read_asset(name: str) -> str:
 
 
 class Explorer(Widget):
-    """A widget with controls under it: sliders, boxes and buttons of the browser's own.
-
-    Its script and its style sheet are files of its name. Before them come ``explorer.js`` and
-    ``explorer.css``, and the files in ``parts``; all scripts run in the same function.
-    """
+    """A widget with controls; its script and style are files of its name, after ``parts``."""
 
     classes = "explorer"
     # Scripts and style sheets that some explorers share.

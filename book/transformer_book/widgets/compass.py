@@ -16,10 +16,7 @@ LONGEST = 5.0  # length of a query
 
 
 class CompassExplorer(Explorer):
-    """A query to drag over a compass, with its scores, its weights and the weighted mean of values.
-
-    The keys have length 1 and are spread evenly, clockwise from the top.
-    """
+    """A query to drag over a compass of keys, with its scores, weights and mean of values."""
 
     kind = "compass-explorer"
     size = (6.4, 3.2)

@@ -12,11 +12,7 @@ from transformer_book.widgets.base import Explorer
 
 
 class FoldExplorer(Explorer):
-    """Points of two kinds in a plane, and one hidden unit whose output is added to each point.
-
-    The unit is active on one side of a line. There it moves each point at right angles to the
-    line: a ``strength`` of 1 moves it onto the line, 2 to its mirror image.
-    """
+    """Points of two kinds, and a hidden unit that moves those on one side of a line towards it."""
 
     kind = "fold-explorer"
     size = (6.4, 3.2)
@@ -58,10 +54,7 @@ class FoldExplorer(Explorer):
         return self.points - strength * unit[:, None] * direction
 
     def gap(self, points: Float[np.ndarray, "n 2"]) -> float:
-        """Return the widest gap between the kinds along any direction, in steps of one degree.
-
-        It is zero or negative if no straight line separates the kinds.
-        """
+        """Return the widest gap between the kinds in any direction: above 0 if a line fits in."""
         turns = np.deg2rad(np.arange(360))
         along = points @ np.stack([np.cos(turns), np.sin(turns)])
         between = along[self.kinds == 1].min(axis=0) - along[self.kinds == 0].max(axis=0)

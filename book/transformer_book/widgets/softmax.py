@@ -14,11 +14,7 @@ from transformer_book.widgets.base import Explorer
 
 
 class SoftmaxExplorer(Explorer):
-    """Scores and weights of real vectors, with sliders for their length and the temperature.
-
-    Shorter vectors are the beginnings of the given ones, so that the same query meets the same keys
-    with more and more components. The slope is the Frobenius norm of the Jacobian of the softmax.
-    """
+    """Scores and weights of real vectors, with sliders for their length and the temperature."""
 
     kind = "softmax-explorer"
     parts = ("facts.css",)

@@ -178,10 +178,7 @@ class BatchPacker(Explorer):
 def _most_frequent(
     words: Mapping[str, int], merges: Sequence[Pair], steps: int, top: int = 5
 ) -> list[list[tuple[Pair, int]]]:
-    """Count all pairs before each of the first merges; return the most frequent ones.
-
-    The pair that is merged next comes first. Raise a ValueError if another pair is more frequent.
-    """
+    """Count all pairs before each of the first merges; return the most frequent ones."""
     spelled = [word.encode() for word in words]
     flat = np.frombuffer(b"".join(spelled), dtype=np.uint8).astype(np.int64)
     place = np.repeat(np.arange(len(spelled)), [len(word) for word in spelled])

@@ -2,7 +2,7 @@
 
 import torch
 
-from transformer_book.studies.additive.recall import ADDITIVE, PLAIN, SCALED, Recall, Tables
+from transformer_book.studies.additive.study import ADDITIVE, PLAIN, SCALED, Recall, Tables
 
 
 def test_scores_are_those_of_their_formulas():

@@ -5,7 +5,7 @@ import torch
 
 from transformer.model.transformer import Transformer
 from transformer_book.studies.assembly.memorising import BUGS, NO_BUG
-from transformer_book.studies.assembly.planted import CONFIG, logits_by_torch, parity_gap
+from transformer_book.studies.assembly.study import CONFIG, logits_by_torch, parity_gap
 from transformer_book.studies.properties import cache_gap, leak_gap, order_gap, padding_gap
 from transformer_book.studies.toy import REVERSE, toy_config
 

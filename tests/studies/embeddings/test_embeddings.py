@@ -2,7 +2,7 @@
 
 import torch
 
-from transformer_book.studies.embeddings.embedding_scale import D_MODEL, STARTS, TASKS
+from transformer_book.studies.embeddings.study import D_MODEL, STARTS, TASKS
 
 
 def test_starts_differ_in_factor_and_size_only():

@@ -2,7 +2,7 @@
 
 import torch
 
-from transformer_book.studies.feed_forward import facts
+from transformer_book.studies.feed_forward import study as facts
 
 
 def test_without_a_feed_forward_layer_it_is_the_network_whose_layer_gives_zero():

@@ -2,8 +2,8 @@
 
 import torch
 
-from transformer_book.studies.heads.lookup_study import Setting, learn
 from transformer_book.studies.heads.lookups import Lookups
+from transformer_book.studies.heads.study import Setting, learn
 
 SMALL = Lookups(3, entries=6, keys=9, values=5)
 

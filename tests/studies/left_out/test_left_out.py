@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 from transformer.recipes.record import read_record
-from transformer_book.studies.left_out import choices
+from transformer_book.studies.left_out import study as choices
 
 
 def changed_fields(name):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_book.studies.memory.half_precision import LOWEST, HalfPrecision
+from transformer_book.studies.memory.study import LOWEST, HalfPrecision
 from transformer_book.studies.sparse.segment_recurrence import SegmentModel
 
 F16, B16 = torch.float16, torch.bfloat16

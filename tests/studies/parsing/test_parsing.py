@@ -18,8 +18,8 @@ from transformer.data.corpora.treebank import (
     split_articles,
 )
 from transformer.model.config import TransformerConfig
-from transformer.recipes.record import read_record, read_translations
-from transformer_book.studies.parsing import record
+from transformer.recipes.record import read_record
+from transformer_book.studies.parsing import record, study
 from transformer_book.studies.parsing.bracketing import Bracketing, compare, compare_all
 from transformer_book.studies.parsing.linearised_trees import (
     PartialTree,
@@ -27,18 +27,8 @@ from transformer_book.studies.parsing.linearised_trees import (
     to_brackets,
 )
 from transformer_book.studies.parsing.parsers import build_parser, search_trees
-from transformer_book.studies.parsing.study import (
-    OUTPUTS,
-    PLAN,
-    RECIPES,
-    SEEDS,
-    outputs_file,
-    parts_to_score,
-    recorded_study,
-    run_name,
-    scores_of,
-)
 from transformer_book.studies.parsing.tree_vocabulary import TreeVocabulary
+from transformer_book.studies.recording import stored_texts
 
 
 def tree(text):
@@ -216,7 +206,7 @@ def test_scores_count_what_is_mended():
     trees = BANK[:2]
     right = " ".join(to_brackets(trees[1]))
     # The first output lacks a word and its end: S and VP still fit, the inner NP does not.
-    scores = scores_of(trees, ["(S (NP XX )NP (VP XX (NP XX )NP XX", right])
+    scores = study.scores_of(trees, ["(S (NP XX )NP (VP XX (NP XX )NP XX", right])
     assert scores["malformed"] == 50
     assert scores["faults"] == {"too few words": 1, "brackets left open": 1}
     # (S 0-4) (NP 0-1) (VP 1-4) (NP 2-4) against (S 0-4) (NP 0-1) (VP 1-4) (NP 2-3); then 4 of 4.
@@ -231,14 +221,19 @@ def test_the_recorded_scores_are_those_of_the_outputs(tmp_path):
         data = {Path(m.name).stem: archive.extractfile(m).read() for m in members}
     for name in split_articles(data)["test"]:  # the other articles would take a while
         (tmp_path / f"{name}.tree").write_bytes(data[name])
-    parts, outputs = parts_to_score(load_treebank(tmp_path).trees()), read_translations(OUTPUTS)
-    runs = recorded_study()["runs"]
-    assert runs.keys() == {run_name(*key, seed) for key in RECIPES for seed in SEEDS}
+    parts, outputs = (
+        study.parts_to_score(load_treebank(tmp_path).trees()),
+        stored_texts(study.RECORD),
+    )
+    runs = study.recorded_study()["runs"]
+    assert runs.keys() == {
+        study.run_name(*key, seed) for key in study.RECIPES for seed in study.SEEDS
+    }
     for name, run in runs.items():
-        assert [(score["search"], score["part"]) for score in run["scores"]] == PLAN
+        assert [(score["search"], score["part"]) for score in run["scores"]] == study.PLAN
         for score in run["scores"]:
             lines = outputs[f"{name}, {score['search']}, {score['part']}"]
-            again = scores_of(parts[score["part"]], lines)
+            again = study.scores_of(parts[score["part"]], lines)
             assert {k: v for k, v in score.items() if k in again} == again
             assert not score["search"].startswith("trees") or score["malformed"] == 0
 
@@ -247,7 +242,7 @@ def test_a_record_keeps_what_it_has_and_its_settings(tmp_path, monkeypatch, caps
     for i in range(20):
         (tmp_path / f"a{i}.tree").write_text(f"{BANK[0]}\n")
     output = tmp_path / "parsing.json"
-    monkeypatch.setattr(record, "PLAN", [("trees, greedy", "all")])
+    monkeypatch.setattr(study, "PLAN", [("trees, greedy", "all")])
 
     def run(steps):
         words = f"record --treebank {tmp_path} --output {output} --runs {tmp_path} --seeds 1"
@@ -256,7 +251,7 @@ def test_a_record_keeps_what_it_has_and_its_settings(tmp_path, monkeypatch, caps
 
     run(steps=2)
     found, before = read_record(output), output.read_bytes()
-    assert len(found["runs"]) == len(RECIPES) == len(read_translations(outputs_file(output)))
+    assert len(found["runs"]) == len(study.RECIPES) == len(stored_texts(output))
     assert {each["steps"] for each in found["runs"].values()} == {2}
     run(steps=2)  # nothing is missing
     with pytest.raises(SystemExit):

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from transformer.recipes.record import read_record
-from transformer_book.studies.residuals import depth, warm_up
+from transformer_book.studies.residuals import study as depth
+from transformer_book.studies.residuals import warm_up
 from transformer_book.studies.toy import train_toy
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from transformer.data.parallel import Split
 from transformer.data.splits import components
-from transformer_book.studies.splits.leakage import draw_halves, training_sets
+from transformer_book.studies.splits.study import draw_halves, training_sets
 
 # The test pair is the first. The second has its source, the third its target, the fourth is
 # connected to it through the second only, the fifth not at all.

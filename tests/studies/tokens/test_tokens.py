@@ -12,14 +12,7 @@ from tokenizers import models, pre_tokenizers, trainers
 from transformer.data.corpora import load_corpus
 from transformer.data.tokenizer import SPECIAL_TOKENS, Tokenizer
 from transformer.saving.locate import locate
-from transformer_book.studies.tokens.merges import (
-    BYTE_ORDER,
-    apply_merges,
-    count_words,
-    learn_merges,
-    read_merges,
-    split_words,
-)
+from transformer_book.studies.tokens import merges
 
 SMALLEST = len(SPECIAL_TOKENS) + 256
 
@@ -45,8 +38,8 @@ def test_merges_are_those_of_the_library(texts, num_merges):
     backend.train_from_iterator(texts, trainer)
     with tempfile.TemporaryDirectory() as folder:
         backend.save(f"{folder}/tokenizer.json")
-        expected = read_merges(Path(folder, "tokenizer.json"))
-    assert learn_merges(count_words(texts), num_merges) == expected
+        expected = merges.read_merges(Path(folder, "tokenizer.json"))
+    assert merges.learn_merges(merges.count_words(texts), num_merges) == expected
 
 
 def test_words_are_split_as_the_library_splits_them(corpus):
@@ -54,16 +47,18 @@ def test_words_are_split_as_the_library_splits_them(corpus):
     odd = ["", "  two blanks ", "don't we'll 'twas", "a1b2 3,000.50 _x_ ¿Qué? œ ß\t\n\u2009x"]
     for text in [*corpus.test.source, *corpus.test.target, *odd]:
         cuts = [text[start:end] for _, (start, end) in library.pre_tokenize_str(text)]
-        assert split_words(text) == cuts
+        assert merges.split_words(text) == cuts
 
 
 def test_pieces_are_those_of_the_library(corpus):
     folder = locate("tatoeba-en-de").folder
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    rank = {pair: place for place, pair in enumerate(read_merges(folder / "tokenizer.json"))}
-    number = {bytes([byte]): 3 + place for place, byte in enumerate(BYTE_ORDER)}
+    rank = {pair: place for place, pair in enumerate(merges.read_merges(folder / "tokenizer.json"))}
+    number = {bytes([byte]): 3 + place for place, byte in enumerate(merges.BYTE_ORDER)}
     number |= {left + right: SMALLEST + place for (left, right), place in rank.items()}
     for text in [*corpus.test.source[:300], *corpus.test.target[:300], "🙂 naïve ǅ aaaaaa"]:
-        pieces = [piece for word in split_words(text) for piece in apply_merges(word, rank)]
+        pieces = [
+            piece for word in merges.split_words(text) for piece in merges.apply_merges(word, rank)
+        ]
         assert b"".join(pieces).decode() == text
         assert [number[piece] for piece in pieces] == tokenizer.encode(text)

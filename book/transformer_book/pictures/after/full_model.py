@@ -15,11 +15,7 @@ _WIDTHS = dict.fromkeys("mwMW", 13.5) | dict.fromkeys("ijltfrI.,;'! ", 5.5)
 
 
 def kept_words(text: str, last: str) -> list[tuple[str, bool]]:
-    """Return the words of a translation, and whether each is part of the last one.
-
-    The words that are part of it are a longest common subsequence: as many as possible in the same
-    order. Case and punctuation do not count.
-    """
+    """Return the words, and whether each is in a longest common subsequence with the last text."""
     words, others = text.split(), [_bare(word) for word in last.split()]
     bare = [_bare(word) for word in words]
     # longest[i, j]: of the words from i and the others from j

@@ -14,10 +14,7 @@ _ROWS = 6  # tokens of the translation in the picture
 
 @cache
 def _predicted() -> tuple[list[str], list[str], np.ndarray]:
-    """Return the given and the next token of each position, and the shipped model's probabilities.
-
-    The columns are the six next tokens and, last, the sum of all others.
-    """
+    """Return given and next tokens, and the probabilities of the six next tokens and the rest."""
     translator = Translator.from_pretrained("tatoeba-en-de")
     model, tokenizer = translator.model.eval(), translator.tokenizer
     (german,) = translator.translate([SENTENCE])

@@ -1,8 +1,4 @@
-"""Training on one batch until it is memorised, with a correct model or a planted bug.
-
-A model that cannot memorise a handful of pairs is broken. The reverse does not follow: the planted
-bugs show which mistakes such training does not reveal. None of them raises an error.
-"""
+"""Training on one batch until it is memorised, with a correct model or a planted bug."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -86,11 +86,7 @@ def support(values: Values, metric: Metric, conclusion: Conclusion) -> tuple[int
 
 
 def verdict(values: Values, metric: Metric, conclusion: Conclusion) -> Verdict:
-    """Decide whether a conclusion of the paper holds for our rows, by one metric.
-
-    It is "undecided" if no pair of rows counts (:func:`support`), "holds" if all pairs support it,
-    "holds in part" if some do, and "does not hold" if pairs contradict it and none supports it.
-    """
+    """Decide whether a conclusion holds for our rows: "undecided" if no pair of them counts."""
     supporting, contradicting = support(values, metric, conclusion)
     if supporting == len(conclusion.pairs):
         return "holds"

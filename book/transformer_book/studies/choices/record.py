@@ -20,28 +20,16 @@ from pathlib import Path
 import torch
 
 from transformer.recipes.presets import Preset
-from transformer.recipes.record import (
-    describe_environment,
-    read_record,
-    write_record,
-    write_translations,
-)
-from transformer_book.studies.choices.study import (
-    ROWS,
-    SCALES,
-    Scale,
-    row_preset,
-    run_row,
-    scale_text,
-)
-from transformer_book.studies.recording import parser, same_recipe, stored_texts, texts_file
+from transformer.recipes.record import describe_environment, read_record, write_record
+from transformer_book.studies.choices import study
+from transformer_book.studies.recording import parser, same_recipe, stored_texts, write_texts
 
 #: Folder of unfinished runs.
 FOLDER = Path("runs/table-3")
 
 
 def record_rows(
-    scale: Scale,
+    scale: study.Scale,
     output: Path,
     presets: Mapping[str, Preset],
     rows: Sequence[str],
@@ -59,13 +47,13 @@ def record_rows(
         mine = [run for run in runs if (run["row"], run["seed"]) == (row, seed)]
         if mine and same_recipe(mine[0], preset):
             continue
-        text = text or scale_text(scale, data_dir)
+        text = text or study.scale_text(scale, data_dir)
         place = FOLDER / f"{scale.name}-{row}-seed{seed}"
-        found = run_row(preset, text, place) if time.time() < until else None
+        found = study.run_row(preset, text, place) if time.time() < until else None
         if found is None:
             raise SystemExit("not all is recorded; the same command continues from here")
         texts[f"{row}, seed {seed}"] = found.pop("translations")
-        write_translations(texts_file(output), texts)
+        write_texts(output, texts)
         about = dict(row=row, seed=seed, preset=preset.to_dict())
         runs = [run for run in runs if run not in mine]
         runs.append(about | found | dict(environment=environment))
@@ -80,18 +68,18 @@ def main() -> None:
     """Record the rows that are missing."""
     gpu, options = torch.cuda.is_available(), parser(__doc__, None, minutes=True)
     usual = "table-3-medium" if gpu else "table-3-small"
-    options.add_argument("--scale", choices=SCALES, default=usual)
-    options.add_argument("--rows", nargs="+", choices=ROWS)
+    options.add_argument("--scale", choices=study.SCALES, default=usual)
+    options.add_argument("--rows", nargs="+", choices=study.ROWS)
     options.add_argument("--seeds", nargs="+", type=int)
     options.add_argument("--data-dir", type=Path)
     chosen = options.parse_args()
     if not gpu:
         torch.set_num_threads(1)  # models this small are slower on two
-    scale = SCALES[chosen.scale]
+    scale = study.SCALES[chosen.scale]
     record_rows(
         scale,
         chosen.output or scale.record,
-        {row: row_preset(scale, row) for row in ROWS},
+        {row: study.row_preset(scale, row) for row in study.ROWS},
         chosen.rows or scale.rows,
         chosen.seeds or scale.seeds,
         f"python -m transformer_book.studies.choices.record --scale {scale.name}",

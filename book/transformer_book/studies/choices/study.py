@@ -1,14 +1,11 @@
-"""Every row of the paper's Table 3, on real text and at a size that trains in minutes.
-
-A row of the paper differs from its base model in one setting. The same row here differs from *our*
-base model in the same setting and by the same ratio: half the heads, a quarter of the key width,
-twice the hidden units.
-"""
+"""Every row of the paper's Table 3, in the paper's ratios, at a size that trains in minutes."""
 
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from transformer.data.batching import TokenBatches
 from transformer.data.corpora import load_corpus
@@ -68,8 +65,8 @@ class Scale:
 
     name: str  #: also of the record
     base: Preset  #: base model, training and text
-    longest: int | None  #: words per sentence at most, split at spaces; None takes all pairs
-    split: str  #: to measure on, as the paper measures on a development set
+    longest: int | None = None  #: words per sentence at most, split at spaces; None takes all
+    split: str = "challenge"  #: to measure on, as the paper measures on a development set
     seeds: tuple[int, ...] = (1, 2)  #: of the recorded runs
     rows: tuple[str, ...] = tuple(ROWS)  #: that are recorded
     equal_steps: bool = False  #: train "big" as long as base, not three times as long
@@ -80,75 +77,25 @@ class Scale:
         return STUDIES / f"{self.name}.json"
 
 
-#: "table-3-small" has an eighth of the widths, half the layers and short sentences: an hour and a
-#: half on one CPU core. "table-3-settled" has a quarter of the widths, half the layers, sentences
-#: of at most ten words, and enough steps for base to nearly stop improving; a trial run before the
-#: recorded ones decided the number. Its 36 runs take some eight hours on one CPU core.
-#: "table-3-medium" has half the widths and all of the text, for a GPU.
+def _scale(
+    name: str, model: dict[str, Any], training: dict[str, Any], text: dict[str, Any], **options: Any
+) -> Scale:
+    base = Preset(name, TransformerConfig(**model), TrainingConfig(**training), **text)
+    lists: dict[str, Any] = {
+        key: tuple(options[key]) for key in ("seeds", "rows") if key in options
+    }
+    return Scale(name, base, **options | lists)
+
+
+#: The scales by name.
 SCALES: dict[str, Scale] = {
-    scale.name: scale
-    for scale in (
-        Scale(
-            "table-3-small",
-            Preset(
-                "table-3-small",
-                TransformerConfig(
-                    1000, d_model=64, d_ff=256, num_heads=8, num_layers=3, max_length=128
-                ),
-                TrainingConfig(
-                    max_steps=1500, batch_tokens=512, warmup_steps=200, learning_rate_factor=0.4,
-                    validate_every=250, save_every=250, keep_last=1,
-                ),
-                train_pairs=10_000,
-                test_pairs=2000,
-            ),
-            longest=4,
-            split="challenge",
-        ),
-        Scale(
-            "table-3-settled",
-            Preset(
-                "table-3-settled",
-                TransformerConfig(
-                    4000, d_model=128, d_ff=512, num_heads=8, num_layers=3, max_length=128
-                ),
-                TrainingConfig(
-                    max_steps=5000, batch_tokens=1024, warmup_steps=1000, validate_every=500,
-                    save_every=500, keep_last=1,
-                ),
-                train_pairs=30_000,
-                test_pairs=2000,
-            ),
-            longest=10,
-            split="challenge",
-            seeds=(1, 2, 3, 4),
-            rows=("base", "A1", "B1", "C1", "C2", "C3", "D1", "E1", "big"),
-            equal_steps=True,
-        ),
-        Scale(
-            "table-3-medium",
-            Preset(
-                "table-3-medium",
-                TransformerConfig(8000, d_model=256, d_ff=1024, num_heads=8, num_layers=3),
-                TrainingConfig(
-                    max_steps=10_000, batch_tokens=4096, warmup_steps=2000, precision="bf16",
-                    validate_every=2500, save_every=1000, keep_last=1,
-                ),
-                test_pairs=2000,
-            ),
-            longest=None,
-            split="challenge",
-            seeds=(1, 2, 3),
-        ),
-    )
-}  # fmt: skip
+    name: _scale(name, **found)
+    for name, found in yaml.safe_load((STUDIES / "scales.yml").read_text(encoding="utf-8")).items()
+}
 
 
 def row_preset(scale: Scale, row: str) -> Preset:
-    """Change a scale's base model and training as a row of the paper changes the paper's.
-
-    ``big`` is trained three times as long, as in the paper, unless the scale has equal steps.
-    """
+    """Change a scale's base model and training as a row of the paper changes the paper's."""
     if row not in ROWS:
         raise ValueError(f"Table 3 has no row {row!r}; rows are {', '.join(ROWS)}")
     place = (row,) if row in ("base", "big") else (row[0], int(row[1]))
@@ -194,12 +141,7 @@ def scale_text(scale: Scale, data_dir: Path | str | None = None) -> ShortText:
 def run_row(
     preset: Preset, text: ShortText, folder: Path | str, progress: bool | None = None
 ) -> dict[str, Any] | None:
-    """Train one row and measure it as Table 3 does: the last weights, no averaging.
-
-    The perplexity is per token of the vocabulary, without label smoothing; the "curve" has pairs
-    of step and perplexity; the "translations" are those that BLEU and chrF were computed from. An
-    interrupted run returns None, and the same call resumes it.
-    """
+    """Train one row, or resume it, and measure the last weights; None if a signal stopped it."""
     model = make_model(preset)
     held_out = TokenBatches(text.held_out, 4096)
     trainer = Trainer(

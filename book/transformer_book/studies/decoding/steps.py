@@ -1,8 +1,4 @@
-"""A complete record of a beam search: every continuation that it considered, and its fate.
-
-:mod:`transformer_book.studies.decoding.trace` keeps what is needed to evaluate a search; this
-module keeps what is needed to show one.
-"""
+"""A complete record of a beam search: every continuation that it considered, and its fate."""
 
 import math
 from collections.abc import Sequence
@@ -48,11 +44,7 @@ def record_search(
     beam_size: int = 4,
     penalties: Sequence[Penalty] = ((0.0, "gnmt"), (0.6, "gnmt")),
 ) -> RecordedSearch:
-    """Search for the translation of one sentence, and keep all continuations.
-
-    The search runs until its result is settled under every penalty. Each step considers the
-    2 * beam_size most probable continuations, as ``beam_search`` does.
-    """
+    """Search for the translation of one sentence until it is settled; keep all continuations."""
     [trace] = trace_search(model, source, beam_size, penalties)
     config = model.config
     steps: list[list[Continuation]] = []

@@ -1,10 +1,4 @@
-"""Beam search with a trace, so that one run answers many questions.
-
-All beginnings have the same length, so their survival depends on their probabilities alone. One
-run with all its endings therefore determines the result under any length penalty and any stopping
-rule. The best beginning that was dropped shows whether a wider beam or an exhaustive search could
-have found a better translation.
-"""
+"""Beam search with a trace, which has the result under any length penalty and rule to stop."""
 
 import math
 from collections.abc import Sequence
@@ -16,11 +10,7 @@ from torch import Tensor
 
 from transformer.inference.decoding import Hypothesis, length_penalty
 from transformer.inference.options import LengthPenalty
-from transformer.inference.stepwise import (
-    best_tokens,
-    length_limits,
-    next_log_probabilities,
-)
+from transformer.inference.stepwise import best_tokens, length_limits, next_log_probabilities
 from transformer.model.base import TranslationModel, evaluation_mode
 from transformer.model.transformer import Transformer
 
@@ -46,12 +36,7 @@ class SearchTrace:
     def best(
         self, alpha: float | int = 0.6, penalty: LengthPenalty = "gnmt", steps: int | None = None
     ) -> Hypothesis | None:
-        """Return the result of the search under a length penalty.
-
-        Returns:
-            The ending with the best score, in case of a tie the first found; if nothing ended up
-            to the limit, the best beginning; None if nothing ended in ``steps`` steps.
-        """
+        """Return the result under a length penalty; None if nothing ended in ``steps`` steps."""
         found = None
         for tokens, total in self.endings:
             length = len(tokens) + 1
@@ -80,12 +65,7 @@ class SearchTrace:
         return None
 
     def proven(self, alpha: float | int = 0.6, penalty: LengthPenalty = "gnmt") -> bool:
-        """Return whether no translation within the limit, found or not, can score higher.
-
-        A dropped beginning could only have become less probable, and the most favourable penalty
-        is that of the shortest or of the longest translation. If the best dropped beginning under
-        that penalty does not beat the result, the search was exact.
-        """
+        """Return whether no translation within the limit, found or not, can score higher."""
         found = self.best(alpha, penalty)
         favourable = max(length_penalty(n, alpha, penalty) for n in (1, self.limit))
         if found is None or not found.finished or self.settled(alpha, penalty) is None:
@@ -168,11 +148,7 @@ def exact_search(
     beam_size: int = 8,
     widest: int = 512,
 ) -> list[SearchTrace]:
-    """Widen the beam of each sentence until its result is provably the best of all.
-
-    Without a length penalty the search is short if the model is confident: at each length, at most
-    1 / p beginnings have a probability of at least p.
-    """
+    """Widen the beam of each sentence until its result is provably the best of all."""
     results: dict[int, SearchTrace] = {}
     open_rows = list(range(len(source)))
     while open_rows and beam_size <= widest:

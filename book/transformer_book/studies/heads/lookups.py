@@ -1,9 +1,4 @@
-"""A task that needs several lookups at once, and one layer of attention to solve it.
-
-The model gets a table of (key, value) entries and a single query that names one key per slot. It
-has to return the value of each key. The number of slots that it can serve shows how many places
-one position can read at the same time.
-"""
+"""A task that needs several lookups at once, and one layer of attention to solve it."""
 
 from dataclasses import dataclass
 
@@ -37,12 +32,7 @@ class Lookups:
 
 
 class LookupModel(nn.Module):
-    """Embeddings, one multi-head attention, a readout: as many parameters for any h.
-
-    Args:
-        hidden: units of a ReLU layer in the readout; 0 for a linear readout. Only with a hidden
-            layer can one mean of several values be told apart by its unequal weights.
-    """
+    """Embeddings, one multi-head attention, a readout of ``hidden`` units: as large for any h."""
 
     def __init__(
         self,

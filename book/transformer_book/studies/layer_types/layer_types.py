@@ -36,14 +36,7 @@ class SelfAttention(nn.Module):
 
 
 class RestrictedAttention(nn.Module):
-    """Self-attention with one head in which a position sees only its neighbours.
-
-    Each position has its own window of keys, so scores outside the window are not computed. A
-    mask over all scores gives the same output but saves nothing.
-
-    Args:
-        neighbourhood: width r of the window, an odd number: (r - 1) / 2 positions to either side.
-    """
+    """Self-attention with one head to ``neighbourhood`` positions, computed in windows of keys."""
 
     def __init__(self, d_model: int, neighbourhood: int = NEIGHBOURHOOD):
         super().__init__()
@@ -72,11 +65,7 @@ class RestrictedAttention(nn.Module):
 
 
 class Rounds(nn.Module):
-    """A recurrence whose cell is applied to all positions at once, a number of times.
-
-    In each round a position receives the previous state of its left neighbour, so a round is one
-    hop, like a layer of the other types. After n rounds the states are those of the recurrence.
-    """
+    """A recurrence applied to all positions at once: in each round a state moves one place."""
 
     def __init__(self, d_model: int, rounds: int):
         super().__init__()
@@ -108,19 +97,9 @@ def _stack(make: Callable[[int], nn.Module]) -> Callable[[int, int], nn.Module]:
 
 
 def dilated(
-    depth: int,
-    d_model: int,
-    kernel: int = KERNEL,
-    growth: int | None = None,
-    causal: bool = False,
+    depth: int, d_model: int, kernel: int = KERNEL, growth: int | None = None, causal: bool = False
 ) -> nn.Module:
-    """Stack convolutions whose gaps grow by a factor from layer to layer.
-
-    A causal window reaches k - 1 gaps back, so with a factor of k, m layers reach k^m - 1
-    positions back without a hole. A centred window reaches (k - 1) / 2 gaps, and the largest
-    factor without a hole is (k + 1) / 2: with k, some paths would lead over positions beyond the
-    ends of the sequence.
-    """
+    """Stack convolutions whose gaps grow from layer to layer, as fast as leaves no hole."""
     if growth is None:
         growth = kernel if causal else (kernel + 1) // 2
     return nn.Sequential(
@@ -158,10 +137,7 @@ ROWS: dict[str, Row] = {
 
 
 def reaches(layer: nn.Module, distance: int, d_model: int, back: bool = False) -> bool:
-    """Return whether the gradient of the last output with respect to the first input is nonzero.
-
-    Computed in 64 bits: in 32, the gradient through a long recurrence would underflow.
-    """
+    """Return whether the last output has a gradient to the first input, in 64 bits."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(1, distance + 1, d_model, generator=generator, dtype=torch.double)
     x.requires_grad_()

@@ -1,8 +1,4 @@
-"""Multiply-adds, sequential steps and memory of a call, counted while it runs.
-
-PyTorch's dispatch modes intercept each operation with its inputs and outputs, so the counts are
-independent of the formulas that they are compared with.
-"""
+"""Multiply-adds, sequential steps and memory of a call, counted by dispatch modes while it runs."""
 
 import math
 import weakref
@@ -17,11 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 
 def multiply_adds(layer: Callable[[Tensor], Tensor], x: Tensor) -> dict[str, int]:
-    """Count the multiply-adds of the matrix products and convolutions of a forward pass.
-
-    As in Table 1, sums, exponentials and copies are not counted: a layer has fewer of them, by a
-    factor of about d. PyTorch does not count inside some fused operations, such as an LSTM on CPU.
-    """
+    """Count the multiply-adds of products and convolutions of a forward pass, as Table 1 does."""
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         layer(x)
     counts = counter.get_flop_counts().get("Global", {})
@@ -52,12 +44,7 @@ class _Steps(TorchDispatchMode):
 
 
 def sequential_steps(layer: Callable[[Tensor], Tensor], x: Tensor, sums: bool = False) -> int:
-    """Count the sequential steps of a forward pass.
-
-    This is the run time with unlimited parallelism: the longest chain of operations in which each
-    needs the result of the one before. A tensor operation is one step, as in Table 1. With
-    ``sums``, an addition of two numbers is: a sum of m products takes 1 + log2(m) steps.
-    """
+    """Count the longest chain of operations; with ``sums``, one of m products takes 1 + log2(m)."""
     with torch.no_grad(), _Steps(sums) as counter:
         output = layer(x)
     return counter.ready[_storage(output)]
@@ -93,12 +80,7 @@ def peak_bytes(call: Callable[[], object], known: Iterable[Tensor] = ()) -> int:
 
 
 def peak_memory(layer: nn.Module, x: Tensor, backward: bool = True) -> int:
-    """Measure the peak memory in bytes of a forward pass, or of a forward and backward pass.
-
-    Input and weights are excluded; the output and, with ``backward``, all gradients are included.
-    Temporary buffers inside an operation are not seen; those of fused attention are a few blocks
-    whose size does not grow with the length.
-    """
+    """Measure the peak in bytes of a pass, of output and gradients, without input and weights."""
     x = x.detach().requires_grad_(backward)
     gradients = [parameter.grad for parameter in layer.parameters()]
     layer.zero_grad(set_to_none=True)

@@ -36,12 +36,7 @@ def crossover(
     first: Sequence[int | float] | np.ndarray,
     second: Sequence[int | float] | np.ndarray,
 ) -> float | None:
-    """Find the size above which the first cost exceeds the second, up to the end of the range.
-
-    Returns:
-        The size, interpolated on a logarithmic scale; 0 if the first cost is larger at every size,
-        None if it is not larger at the last.
-    """
+    """Find the size above which the first cost is larger: 0 if at every size, None if at none."""
     gap = np.log(np.asarray(first, float)) - np.log(np.asarray(second, float))
     if gap[-1] <= 0:
         return None

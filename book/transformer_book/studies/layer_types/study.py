@@ -18,7 +18,7 @@ from transformer_book.studies.layer_types.reach import Recurrence
 from transformer_book.studies.layer_types.scaling_fit import crossover
 from transformer_book.studies.recording import Recording
 
-RECORD = Path(__file__).parent / "scaling.json"
+RECORD = Path(__file__).parent / "record.json"
 
 LENGTHS = tuple(2**power for power in range(5, 14))
 SIZES = tuple(2**power for power in range(4, 10))
@@ -81,11 +81,7 @@ def time_layers(
     batch: int = 1,
     backward: bool = False,
 ) -> dict[str, np.ndarray]:
-    """Time the forward pass of layers for a batch, over a grid of lengths and sizes.
-
-    With ``backward``, the pass includes the gradients of the input and of the parameters. The
-    layers alternate within each repeat, so a busy spell of the machine affects all of them.
-    """
+    """Time the forward pass of layers, alternating within each repeat, over lengths and sizes."""
     seconds = {name: np.empty((repeats, len(sizes), len(lengths))) for name in makes}
     for repeat in range(repeats):
         for row, d_model in enumerate(sizes):
@@ -105,10 +101,7 @@ def time_threads(
     threads: Sequence[int] = (1, 2),
     repeats: int = 15,
 ) -> dict[str, np.ndarray]:
-    """Time the forward pass of layers for one sequence by the clock, with several thread counts.
-
-    The thread counts alternate within each repeat, so that a ratio compares neighbouring calls.
-    """
+    """Time the forward pass of layers for one sequence by the clock, alternating thread counts."""
     before = torch.get_num_threads()
     layers = {name: make(d_model) for name, make in makes.items()}
     seconds = {name: np.empty((repeats, len(threads), len(lengths))) for name in makes}
@@ -125,11 +118,7 @@ def time_threads(
 
 
 def allocator_peak(layer: nn.Module, x: Tensor) -> int:
-    """Measure the peak of PyTorch's CPU allocator in a forward and backward pass, in bytes.
-
-    Unlike :func:`~transformer_book.studies.layer_types.operations.peak_memory`, this includes
-    temporary buffers inside operations. It needs the profiler, which writes to the terminal.
-    """
+    """Measure the peak of PyTorch's CPU allocator, forward and backward, in bytes."""
     x = x.detach().requires_grad_()
     layer.zero_grad(set_to_none=True)
     with (

@@ -10,12 +10,7 @@ from transformer.model.transformer import Transformer
 def influence(
     model: Transformer, source: Int[Tensor, "1 S"], target: Int[Tensor, "1 T"]
 ) -> tuple[Float[Tensor, "T T"], Float[Tensor, "T S"]]:
-    """Measure how much each logit vector changes with each embedded token.
-
-    Returns:
-        Norms of the Jacobian: (outputs, target positions) and (outputs, source positions), 0
-        where the output does not depend on the input.
-    """
+    """Return the norms of the Jacobian of each logit vector: by target and by source position."""
     embedded: list[Tensor] = []
 
     def watch(module: torch.nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:

@@ -28,16 +28,7 @@ class Prefix:
 
 
 class PeekingTransformer(Transformer):
-    """A Transformer whose target position i may attend to positions 0..i + future.
-
-    It decodes under the mask that it was trained with, so its failures are due to the mask and
-    not to a mismatch between training and decoding.
-
-    Args:
-        future: number of later positions that the decoder can see. 0 is the paper's mask, 1 the
-            common off-by-one error, and the length of the sequence no causal mask at all.
-            Negative numbers also hide the newest positions.
-    """
+    """A Transformer whose target position i may attend to 0..i + future, also in decoding."""
 
     def __init__(self, config: TransformerConfig, future: int):
         super().__init__(config)

@@ -1,8 +1,4 @@
-"""The encoder of the paper on its own, for any inputs and outputs.
-
-It adds a matrix at each end: one from the input to vectors of size d_model, and one from the
-encoder's output, or its mean, to the answer.
-"""
+"""The encoder of the paper on its own, with a matrix at each end, for any inputs and outputs."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -80,10 +76,7 @@ def train_by_rows(
     warmup_steps: int = 20,
     seed: int = 0,
 ) -> list[float]:
-    """Train any model on any examples: Adam as in the paper, linear warm-up, linear decay to 0.
-
-    Each example is used once before any is used again.
-    """
+    """Train any model on any examples: Adam as in the paper, linear warm-up, linear decay to 0."""
     generator = torch.Generator().manual_seed(seed)
     waiting = torch.empty(0, dtype=torch.long)
 

@@ -1,8 +1,4 @@
-"""Fine-tuning of a translator on text of one kind, and its effect on other text.
-
-The kind here is the form of address. English *you* is *du* or *ihr* among friends and *Sie* to
-strangers in German. Tatoeba has both; a letter to a customer needs the formal one.
-"""
+"""Fine-tuning of a translator on a form of address, *du* or *Sie*, and its effect on others."""
 
 import copy
 import re
@@ -28,11 +24,7 @@ _FAMILIAR = re.compile(r"\b(du|dich|dir|dein\w*|euch|euer|eure\w*)\b", re.I)
 
 
 def address_of(english: str, german: str) -> Address:
-    """Return how a German sentence addresses the *you* of its English source.
-
-    A *Sie* at the beginning of a sentence may be *she* or *they*: it counts only if the English has
-    no such pronoun. A plural *ihr* on its own is not recognised, since it may be *her*.
-    """
+    """Return how a German sentence addresses the *you* of its English source, if that is clear."""
     if not _YOU.search(english):
         return "none"
     later = re.sub(r'(^|[.!?]\s+)["„]?\w+', r"\1", german)

@@ -1,39 +1,22 @@
-"""Which gender a translation gives to people whose occupation the English names.
-
-English names an occupation without a gender, German nearly always with one: *a teacher* is *Lehrer*
-or *Lehrerin*. A pair of sentences counts if its English names one of the occupations and its German
-has exactly one of the two forms. The rule is the same for training text, references and
-translations.
-"""
+"""Which gender a translation gives to people whose occupation the English names without one."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
+
+import yaml
 
 Said = Literal["neither", "a woman", "a man"]
 
-_REGULAR = (
-    "teacher=Lehrer student=Student,Schüler singer=Sänger dancer=Tänzer musician=Musiker "
-    "artist=Künstler writer=Schriftsteller author=Autor poet=Dichter journalist=Journalist "
-    "reporter=Reporter scientist=Wissenschaftler professor=Professor engineer=Ingenieur "
-    "mechanic=Mechaniker pilot=Pilot soldier=Soldat detective=Detektiv judge=Richter "
-    "gardener=Gärtner secretary=Sekretär interpreter=Dolmetscher translator=Übersetzer "
-    "photographer=Fotograf tourist=Tourist politician=Politiker painter=Maler boss=Chef"
-)
-
+_DATA = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
+_REGULAR = {
+    noun: (forms, [f"{form}in" for form in forms]) for noun, forms in _DATA["regular"].items()
+}
 #: Masculine and feminine forms by the English noun. Nouns that are also common verbs, such as
 #: "cook", and nouns for one gender, such as "waitress", are left out.
-OCCUPATIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    noun: (tuple(forms.split(",")), tuple(f"{form}in" for form in forms.split(",")))
-    for noun, forms in (pair.split("=") for pair in _REGULAR.split())
-} | {
-    "doctor": (("Arzt", "Doktor"), ("Ärztin", "Doktorin")),
-    "dentist": (("Zahnarzt",), ("Zahnärztin",)),
-    "lawyer": (("Anwalt",), ("Anwältin",)),
-    "farmer": (("Bauer", "Landwirt"), ("Bäuerin", "Landwirtin")),
-    "nurse": (("Krankenpfleger",), ("Krankenschwester", "Krankenpflegerin")),
-}
+OCCUPATIONS: dict[str, tuple[list[str], list[str]]] = _REGULAR | _DATA["others"]
 
 _WOMAN = re.compile(
     r"\b(she|her|hers|herself|mary|mrs|ms|miss|woman|girl|mother|sister|wife|daughter|aunt)\b", re.I
@@ -63,11 +46,7 @@ def said_of(english: str) -> Said:
 
 
 def is_feminine(occupation: str, german: str) -> bool | None:
-    """Return whether a German sentence has the feminine form of an occupation.
-
-    Endings of the cases and first parts of compounds do not matter: "Englischlehrers" is a form of
-    "Lehrer".
-    """
+    """Return whether a German sentence has the feminine form, declined or in a compound."""
     masculine, feminine = (
         bool(re.search(rf"\b\w*({'|'.join(forms)})(s|es|n|en)?\b", german, re.I))
         for forms in OCCUPATIONS[occupation]

@@ -75,10 +75,6 @@ def cut_windows(rivers: Rivers, first: int, end: int) -> Windows:
 def efficiency(
     forecast: Float[Tensor, "windows horizon"], truth: Float[Tensor, "windows horizon"]
 ) -> Float[Tensor, " horizon"]:
-    """Return the Nash-Sutcliffe efficiency of each day ahead.
-
-    It is 1 for perfect forecasts, 0 for forecasts as good as the mean of the true flows, and
-    negative for worse ones.
-    """
+    """Return the Nash-Sutcliffe efficiency of each day: 1 is perfect, 0 as good as the mean."""
     wrong = (forecast - truth).square().sum(dim=0)
     return 1 - wrong / (truth - truth.mean(dim=0)).square().sum(dim=0)

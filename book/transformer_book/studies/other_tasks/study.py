@@ -1,11 +1,4 @@
-"""One encoder on four tasks, beside rivals: ten seeds each, in a record.
-
-All networks have the same inputs, batches, warm-up and dropout, and about as many parameters. Each
-is trained for the task's number of steps and for four times as many. Its learning rate is the one
-with the highest mean score of three seeds on the validation set; then ten seeds train with that
-rate and are tested. A network leads another if the 95% interval of the difference, paired by seed,
-excludes 0; if two networks were equally good, one comparison in twenty would still find a lead.
-"""
+"""One encoder on four tasks beside rivals: rates chosen on validation, then ten seeds each."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +19,7 @@ from transformer_book.studies.other_tasks.rivals import AttentiveGRU, LSTMModel,
 from transformer_book.studies.other_tasks.tasks import D_MODEL, NAMES, PARTS, Part, Task, load_task
 from transformer_book.studies.recording import rounded
 
-RECORD = Path(__file__).with_name("study.json")
+RECORD = Path(__file__).with_name("record.json")
 SEEDS, TRIED = tuple(range(10)), 3  #: The first seeds also try the learning rates.
 BATCH_SIZE, DROPOUT = 32, 0.1
 DIGITS = 4  #: Decimals of a score in the record.

@@ -1,9 +1,4 @@
-"""Four tasks on real data, one per kind of answer: a label, a number, a label per token, a span.
-
-Every task has a training and a test set, a loss and scores, the same for all networks, and a table
-of features for gradient boosting. To choose settings, a validation set, which shares nothing with
-the test set, takes its place.
-"""
+"""Four tasks on real data, one per kind of answer: a label, a number, labels per token, a span."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -168,11 +163,7 @@ def _boosted_words(
     marks: Sequence[Sequence[Sequence[bool]]],
     test_ids: Sequence[Sequence[int]],
 ) -> list[np.ndarray]:
-    """Fit a classifier for each kind of mark; return the log odds of all test words.
-
-    The statistics for one half of the sentences are counted in the other half, so that no feature
-    of a word contains its own answer.
-    """
+    """Fit a classifier per mark on statistics of other sentences; return log odds of all words."""
     halves = [list(range(k, len(ids), 2)) for k in (0, 1)]
     tables = [
         [_rates([ids[i] for i in part], [kind[i] for i in part]) for kind in marks]

@@ -96,10 +96,7 @@ def phrases_of(trees: Iterable[Tree], longest: int = 20) -> list[Phrases]:
 
 
 class WordIds:
-    """Ids of words that occur at least twice; rarer words share an id by their ending.
-
-    The id of padding is 0, that of words with an unknown ending is 3.
-    """
+    """Ids of words that occur at least twice; rarer ones share an id by their ending."""
 
     def __init__(self, sentences: Sequence[Sequence[str]]):
         counts = Counter(word for words in sentences for word in words)

@@ -70,10 +70,7 @@ def word_places(gold: Tree) -> list[int]:
 
 
 def counted_phrases(tree: Tree, gold: Tree) -> Counter[tuple[str, int, int]]:
-    """Count the (label, first word, end) of the phrases that evalb considers.
-
-    Positions leave out the words that the tags of ``gold`` mark as punctuation.
-    """
+    """Count the (label, first word, end) of phrases as evalb does, without punctuation."""
     if tree.words() != gold.words():
         raise ValueError("tree must be over the words of gold")
     place = word_places(gold)

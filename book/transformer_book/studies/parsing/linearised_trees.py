@@ -117,12 +117,7 @@ def from_brackets(pieces: Sequence[str], words: Sequence[str]) -> Parse:
 
 
 class PartialTree:
-    """The beginning of a tree over a number of words, and what may come next.
-
-    Args:
-        words: number of words of the sentence, at least 1.
-        room: most pieces of the whole tree, at least ``words + 2``.
-    """
+    """The beginning of a tree over some words in ``room`` pieces, and what may come next."""
 
     def __init__(self, words: int, room: int):
         if words < 1 or room < words + 2:

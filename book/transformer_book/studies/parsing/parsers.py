@@ -11,10 +11,7 @@ from torch import Tensor
 from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.inference.decoding import beam_search
 from transformer.inference.options import LengthPenalty, SearchOptions
-from transformer.inference.stepwise import (
-    next_log_probabilities,
-    read_ended,
-)
+from transformer.inference.stepwise import next_log_probabilities, read_ended
 from transformer.model.base import TranslationModel, evaluation_mode
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
@@ -37,10 +34,7 @@ class _BracketsOnly:
 
 
 class TransformerParser(_BracketsOnly, Transformer):
-    """A Transformer whose output matrix has rows for brackets only.
-
-    The paper keeps one softmax over all 16K tokens, of which parsing uses a few dozen.
-    """
+    """A Transformer whose output matrix has rows for brackets only, unlike the paper's 16K."""
 
 
 class RecurrentParser(_BracketsOnly, RecurrentTranslator):
@@ -84,11 +78,7 @@ def search_trees(
     max_length: int,
     beam_size: int = 1,
 ) -> list[list[int]]:
-    """Keep only beginnings that can still become a tree; return the most probable tree found.
-
-    A hypothesis keeps the model's own probability: that of the pieces that are ruled out is not
-    given to the others. Otherwise a beginning that leaves no choice would look certain.
-    """
+    """Keep only beginnings that can become a tree, with the model's own probabilities of them."""
     sentences, width = len(source), beam_size
     first = torch.arange(sentences)[:, None] * width  # row of each sentence's first hypothesis
     trees = [PartialTree(num_words, max_length - 1) for _ in range(sentences * width)]
@@ -125,11 +115,7 @@ def parse(
     search: Search = Search(),  # noqa: B008 (frozen)
     batch_size: int = 64,
 ) -> list[Parse]:
-    """Parse sentences, and repair outputs that are not trees.
-
-    The sentences of a batch have equally many words, because the longest output allowed depends on
-    that number.
-    """
+    """Parse sentences, and repair outputs that are no trees; a batch has equally long sentences."""
     device = next(model.parameters()).device
     by_length: dict[int, list[int]] = {}
     for i, words in enumerate(sentences):

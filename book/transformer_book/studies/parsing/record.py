@@ -17,51 +17,29 @@ from typing import Any
 import torch
 
 from transformer.data.corpora.treebank import Tree, load_treebank, split_articles
-from transformer.recipes.record import (
-    describe_environment,
-    read_record,
-    read_translations,
-    write_record,
-    write_translations,
-)
+from transformer.recipes.record import describe_environment, read_record, write_record
 from transformer.training.curve import read_curve
-from transformer_book.studies.parsing.study import (
-    MAX_WORDS,
-    PLAN,
-    RECIPES,
-    RECORD,
-    SEARCHES,
-    SEEDS,
-    ParsingRecipe,
-    ParsingText,
-    outputs_file,
-    outputs_of,
-    parsing_text,
-    parts_to_score,
-    run_name,
-    scores_of,
-    train_parser,
-)
-from transformer_book.studies.recording import parser
+from transformer_book.studies.parsing import study
+from transformer_book.studies.recording import parser, stored_texts, write_texts
 
 
 def run_parser(
     name: str,
-    recipe: ParsingRecipe,
-    text: ParsingText,
+    recipe: study.ParsingRecipe,
+    text: study.ParsingText,
     parts: dict[str, list[Tree]],
     folder: Path,
     outputs: dict[str, list[str]],
 ) -> dict[str, Any]:
     """Train or resume a parser, add what it writes to ``outputs``, and return its results."""
-    model, trainer = train_parser(recipe, text, folder)
+    model, trainer = study.train_parser(recipe, text, folder)
     scores = []
-    for search, part in PLAN:
+    for search, part in study.PLAN:
         started = time.process_time()
-        found = outputs_of(model, text.vocabulary, parts[part], SEARCHES[search])
+        found = study.outputs_of(model, text.vocabulary, parts[part], study.SEARCHES[search])
         seconds = time.process_time() - started
         outputs[f"{name}, {search}, {part}"] = found
-        scores.append(dict(search=search, part=part) | scores_of(parts[part], found))
+        scores.append(dict(search=search, part=part) | study.scores_of(parts[part], found))
         print(f"{name}, {search}, {part}: {seconds:.0f} s of CPU", flush=True)
     return dict(
         model=model.config.to_dict(),
@@ -79,25 +57,26 @@ def run_parser(
 
 def main() -> None:
     """Train, test and record."""
-    options = parser(__doc__, RECORD)
+    options = parser(__doc__, study.RECORD)
     options.add_argument("--treebank", default="craft")
-    options.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
-    options.add_argument("--max-words", type=int, default=MAX_WORDS)
+    options.add_argument("--seeds", nargs="+", type=int, default=study.SEEDS)
+    options.add_argument("--max-words", type=int, default=study.MAX_WORDS)
     options.add_argument("--steps", type=int, help="of all; default: those of the recipes")
     options.add_argument("--runs", type=Path, default=Path("runs/parsing"))
     chosen = options.parse_args()
     changes = [f"--treebank {chosen.treebank}"] if chosen.treebank != "craft" else []
-    changes += [f"--max-words {chosen.max_words}"] if chosen.max_words != MAX_WORDS else []
+    changes += [f"--max-words {chosen.max_words}"] if chosen.max_words != study.MAX_WORDS else []
     changes += [f"--steps {chosen.steps}"] if chosen.steps is not None else []
 
     torch.set_num_threads(1)
     treebank = load_treebank(chosen.treebank)
     split = split_articles(treebank.articles)
     texts = {
-        word: parsing_text(treebank, chosen.max_words, word == "tags") for word in ("XX", "tags")
+        word: study.parsing_text(treebank, chosen.max_words, word == "tags")
+        for word in ("XX", "tags")
     }
-    parts = parts_to_score(texts["XX"].test, chosen.max_words)
-    if empty := sorted({part for _, part in PLAN if not parts[part]}):
+    parts = study.parts_to_score(texts["XX"].test, chosen.max_words)
+    if empty := sorted({part for _, part in study.PLAN if not parts[part]}):
         options.error(
             f"{treebank.name} has no test sentences for {', '.join(empty)}: choose --max-words so "
             f"that some test sentences are no longer than that, and some up to twice as long"
@@ -113,11 +92,9 @@ def main() -> None:
             train=len(texts["XX"].train),
             test={name: len(trees) for name, trees in parts.items()},
         ),
-        searches={name: asdict(search) for name, search in SEARCHES.items()},
+        searches={name: asdict(search) for name, search in study.SEARCHES.items()},
     )
-    packed = outputs_file(chosen.output)
-    outputs = read_translations(packed) if packed.exists() else {}
-    runs = {}
+    outputs, runs = stored_texts(chosen.output), {}
     if chosen.output.exists():
         before = read_record(chosen.output)
         runs = before.pop("runs")
@@ -126,8 +103,8 @@ def main() -> None:
                 f"{chosen.output} was recorded with another {different[0]}: choose another --output"
             )
     for seed in chosen.seeds:
-        for (architecture, word), recipe in RECIPES.items():
-            name = run_name(architecture, word, seed)
+        for (architecture, word), recipe in study.RECIPES.items():
+            name = study.run_name(architecture, word, seed)
             if name in runs:
                 continue
             steps = recipe.training.max_steps if chosen.steps is None else chosen.steps
@@ -140,7 +117,7 @@ def main() -> None:
                 chosen.runs / name.replace(", ", "-").replace(" ", "-"),
                 outputs,
             )
-            write_translations(packed, outputs)
+            write_texts(chosen.output, outputs)
             runs[name] = dict(architecture=architecture, word=word, seed=seed) | found
             first = found["scores"][0]
             write_record(chosen.output, heading | dict(runs=runs))

@@ -13,11 +13,7 @@ def flat_tree(words: Sequence[str], root: str) -> Tree:
 
 
 def right_branching_tree(words: Sequence[str], root: str, inner: str) -> Tree:
-    """Open a phrase at every word but the last, and close them all at the end.
-
-    English trees branch to the right, so more of these are phrases than by chance. ``root`` labels
-    the whole tree, ``inner`` every other phrase.
-    """
+    """Open a phrase at every word but the last, and close them all at the end."""
     tree = Tree(WORD, (), words[-1])
     for i in range(len(words) - 2, -1, -1):
         tree = Tree(inner if i else root, (Tree(WORD, (), words[i]), tree))
@@ -25,10 +21,7 @@ def right_branching_tree(words: Sequence[str], root: str, inner: str) -> Tree:
 
 
 def common_brackets(trees: Sequence[Tree]) -> dict[int, tuple[str, ...]]:
-    """Return, by the number of words, the brackets that most trees have: a guess from length alone.
-
-    Of equally frequent ones, the first is taken.
-    """
+    """Return, by the number of words, the brackets that most trees have."""
     found: dict[int, Counter[tuple[str, ...]]] = {}
     for tree in trees:
         found.setdefault(len(tree.leaves()), Counter())[tuple(to_brackets(tree))] += 1

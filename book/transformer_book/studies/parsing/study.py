@@ -1,10 +1,4 @@
-"""Table 4 at a small size: two parsers, trained on the same articles and tested on unseen ones.
-
-Both are trained to write ``XX`` for every word, as Vinyals et al. (2015) did, and to write its tag,
-as the published code does, on the same batches for equally many steps. Training takes minutes per
-parser on one CPU core, so the results are recorded by
-:mod:`transformer_book.studies.parsing.record`.
-"""
+"""Table 4 at a small size: two parsers, trained on the same articles and tested on unseen ones."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -37,16 +31,8 @@ from transformer_book.studies.parsing.tree_vocabulary import TreeVocabulary
 #: Words of the longest training sentence.
 MAX_WORDS = 20
 
-#: The results, and the outputs of the parsers.
-RECORD = Path(__file__).parent / "parsing.json"
-
-
-def outputs_file(record: Path) -> Path:
-    """Return the path of the outputs that the scores of a record were computed from."""
-    return record.with_name(f"{record.stem}-outputs.json.gz")
-
-
-OUTPUTS = outputs_file(RECORD)
+#: The results; the outputs of the parsers lie beside them.
+RECORD = Path(__file__).parent / "record.json"
 
 #: Greedy search, an ordinary beam, the paper's, and the same three among trees only.
 SEARCHES = {
@@ -155,11 +141,7 @@ def train_parser(
 
 
 def parts_to_score(test: Sequence[Tree], max_words: int = MAX_WORDS) -> dict[str, list[Tree]]:
-    """Choose the test trees to score.
-
-    "all" are no longer than in training, "sample" are 300 of them for slow beams, "longer" are 150
-    of more words, at most twice as many.
-    """
+    """Choose test trees: "all" as long as in training, a "sample" of them, "longer" ones."""
     short, double = no_longer_than(test, max_words), no_longer_than(test, 2 * max_words)
     longer = [tree for tree in double if len(tree.leaves()) > max_words]
     return {"all": short, "sample": _spread(short, 300), "longer": _spread(longer, 150)}
@@ -192,10 +174,7 @@ def outputs_of(
 
 
 def scores_of(trees: Sequence[Tree], outputs: Sequence[str]) -> dict[str, Any]:
-    """Repair the outputs of :func:`outputs_of`, and compare them with the right trees, in per cent.
-
-    "f1_skipping" is the F1 of the outputs that were trees, as of a scorer that skips the others.
-    """
+    """Repair the outputs of :func:`outputs_of`; compare them with the right trees, in per cent."""
     pairs = zip(outputs, trees, strict=True)
     parses = [from_brackets(line.split(), tree.words()) for line, tree in pairs]
     guesses = [each.tree for each in parses]

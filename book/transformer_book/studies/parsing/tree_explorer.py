@@ -16,12 +16,7 @@ Event = tuple[str, int]
 
 
 class TreeExplorer(Explorer):
-    """A stepper through outputs of a parser: the brackets, the open phrases, the tree so far.
-
-    What is not a tree is repaired as by
-    :func:`~transformer_book.studies.parsing.linearised_trees.from_brackets`. Colours mark phrases
-    that the right tree has, too.
-    """
+    """A stepper through outputs of a parser: the brackets, the open phrases, the tree so far."""
 
     kind = "tree-explorer"
     size = (6.4, 4.4)
@@ -74,12 +69,7 @@ class TreeExplorer(Explorer):
 
 
 def events(pieces: Sequence[str], words: int) -> list[Event]:
-    """Say what each piece of an output does, and at the end what is left to do.
-
-    Returns:
-        One event per piece: ("open", 0), ("word", 1), ("close", phrases that it closes), or
-        ("skip", 0) for a piece that is left out; then ("end", missing words).
-    """
+    """Say what each piece of an output does, and at the end how many words are missing."""
     open_phrases: list[str] = []
     found: list[Event] = []
     used = 0

@@ -1,8 +1,4 @@
-"""Token ids of a parser: brackets first, then the words of the source side.
-
-A parser writes a few dozen brackets and reads thousands of words. With the brackets first, the
-output matrix can be the first few rows of the shared one.
-"""
+"""Token ids of a parser: the few brackets that it writes first, then the words that it reads."""
 
 import re
 from collections import Counter
@@ -36,12 +32,7 @@ def word_class(word: str) -> str:
 
 
 class TreeVocabulary:
-    """Token ids of brackets and words.
-
-    Args:
-        outputs: tokens that a parser writes: special tokens, ``XX`` or tags, and brackets.
-        inputs: further tokens that it reads: words, and classes of rare words in angle brackets.
-    """
+    """Token ids of ``outputs`` that a parser writes, and of further ``inputs`` that it reads."""
 
     def __init__(self, outputs: Sequence[str], inputs: Sequence[str]):
         self.outputs, self.inputs = list(outputs), list(inputs)
@@ -57,11 +48,7 @@ class TreeVocabulary:
     def learn(
         cls, trees: Iterable[Tree], min_count: int = 3, tags: bool = False
     ) -> "TreeVocabulary":
-        """Collect the labels and the words of training trees, and their tags if those are written.
-
-        Words that occur less than ``min_count`` times are replaced by their :func:`word_class`, and
-        rare classes by one class for the rest.
-        """
+        """Collect labels, words and perhaps tags; rare words are replaced by their class."""
         labels: set[str] = set()
         terminals: set[str] = set()
         words: Counter[str] = Counter()
@@ -117,10 +104,7 @@ class TreeVocabulary:
         return found
 
     def encode_trees(self, trees: Iterable[Tree]) -> EncodedPairs:
-        """Make training pairs of words and brackets.
-
-        Trees with a label or a tag that the vocabulary lacks are left out.
-        """
+        """Make training pairs of words and brackets, without trees that have unknown labels."""
         sources, targets = [], []
         for tree in trees:
             pieces = to_brackets(tree, self.tags)

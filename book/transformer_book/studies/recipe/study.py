@@ -1,8 +1,4 @@
-"""A small Table 3 (D): dropout, label smoothing and beta2 changed one at a time, and averaging.
-
-All variants and seeds together take about half an hour, too long for a page of the book, so the
-results are recorded.
-"""
+"""A small Table 3 (D): dropout, smoothing and beta2 changed one at a time, and averaging."""
 
 import time
 from dataclasses import asdict
@@ -16,28 +12,19 @@ from transformer.inference.metrics import bleu, chrf
 from transformer.inference.translator import Translator
 from transformer.recipes.presets import Preset
 from transformer.recipes.record import read_record
+from transformer_book.studies import training
 from transformer_book.studies.recording import SHIPPED, Recording, corpus_facts
-from transformer_book.studies.training import (
-    RECIPE,
-    ShortText,
-    Weights,
-    make_model,
-    mean_weights,
-    quality,
-    short_text,
-    train,
-)
 
-RECORD = Path(__file__).parent / "recipe.json"
+RECORD = Path(__file__).parent / "record.json"
 
 SEEDS = tuple(range(8))
 
 #: Few pairs with many epochs, and many pairs with few epochs.
 SETTINGS: dict[str, Preset] = {
-    "few pairs": RECIPE.with_changes(
+    "few pairs": training.RECIPE.with_changes(
         num_layers=1, max_steps=1200, train_pairs=4_000, test_pairs=1000, validate_every=200
     ),
-    "many pairs": RECIPE.with_changes(
+    "many pairs": training.RECIPE.with_changes(
         num_layers=1, max_steps=1600, train_pairs=25_000, test_pairs=1000, validate_every=200
     ),
 }
@@ -62,24 +49,17 @@ VARIANTS: dict[str, dict[str, dict[str, float]]] = {
 }
 
 
-def run_variant(preset: Preset, text: ShortText) -> dict[str, Any]:
-    """Train once, and measure the weights during and after training and the mean of the last.
-
-    Returns:
-        "losses" (the mean of every ``validate_every`` steps in nats per token, with smoothing),
-        "curve" (a :class:`~transformer_book.studies.training.Quality` for each of them), "train"
-        (the last weights on training pairs), "last" and "averaged" (with BLEU and chrF of greedy
-        translations), the "signatures" of these two, and their "translations".
-    """
-    config, model = preset.training, make_model(preset)
+def run_variant(preset: Preset, text: training.ShortText) -> dict[str, Any]:
+    """Train once, and measure the weights during and after training and the mean of the last."""
+    config, model = preset.training, training.make_model(preset)
     every, end = config.validate_every, config.max_steps
     measured = range(every, end + 1, every)
     averaged = range(end, 0, -config.save_every)[: config.keep_last]
-    found = train(model, text.train, config, keep={*measured, *averaged})
+    found = training.train(model, text.train, config, keep={*measured, *averaged})
     weights, signatures, texts = found.snapshots, {}, {}
 
-    def scores(name: str, weights: Weights) -> dict[str, Any]:
-        result = asdict(quality(model, text.held_out, weights))
+    def scores(name: str, weights: training.Weights) -> dict[str, Any]:
+        result = asdict(training.quality(model, text.held_out, weights))
         translator = Translator(model, text.tokenizer)
         texts[name] = translator.translate(
             text.text.source, beam_size=1, batch_size=256, sentence_case=False
@@ -92,12 +72,12 @@ def run_variant(preset: Preset, text: ShortText) -> dict[str, Any]:
     return dict(
         losses=[float(found.losses[step - every : step].mean()) for step in measured],
         curve=[
-            dict(step=step) | asdict(quality(model, text.held_out, weights[step]))
+            dict(step=step) | asdict(training.quality(model, text.held_out, weights[step]))
             for step in measured
         ],
-        averaged=scores("averaged", mean_weights([weights[step] for step in averaged])),
+        averaged=scores("averaged", training.mean_weights([weights[step] for step in averaged])),
         last=scores("last", weights[end]),
-        train=asdict(quality(model, first_pairs(text.train, len(text.held_out)))),
+        train=asdict(training.quality(model, first_pairs(text.train, len(text.held_out)))),
         signatures=signatures,
         translations=texts,
     )
@@ -133,7 +113,7 @@ def fill(recording: Recording) -> None:
     corpus, runs = load_corpus(SHIPPED), content.setdefault("runs", [])
     done = {(run["setting"], run["variant"], run["seed"]) for run in runs}
     for seed, (setting, variants) in product(SEEDS, VARIANTS.items()):
-        text = short_text(corpus, SETTINGS[setting], split=SPLIT)
+        text = training.short_text(corpus, SETTINGS[setting], split=SPLIT)
         for variant, changes in variants.items():
             if (setting, variant, seed) in done:
                 continue

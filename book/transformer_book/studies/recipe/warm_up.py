@@ -10,21 +10,14 @@ from jaxtyping import Float
 
 from transformer.data.corpora import load_corpus
 from transformer.training.schedule import learning_rate
+from transformer_book.studies import training
 from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.recording import SHIPPED, corpus_facts
-from transformer_book.studies.training import (
-    RECIPE,
-    ShortText,
-    make_model,
-    quality,
-    short_text,
-    train,
-)
 
 RECORD = Path(__file__).parent / "warm_up.json"
 
 #: The small model of the recorded study, for a few epochs.
-PRESET = RECIPE.with_changes(num_layers=1, max_steps=200)
+PRESET = training.RECIPE.with_changes(num_layers=1, max_steps=200)
 
 Start = Literal["climb", "peak", "half"]
 #: The first 100 steps: a warm-up; the peak; or half of it, which is about the mean of the warm-up.
@@ -44,15 +37,15 @@ def rate_of(start: Start, peak: float, step: int, d_model: int) -> float:
     return peak if start == "peak" else peak / 2
 
 
-def run(peak: float, start: Start, seed: int, text: ShortText) -> dict[str, Any]:
+def run(peak: float, start: Start, seed: int, text: training.ShortText) -> dict[str, Any]:
     """Train once, with one learning rate in the first 100 steps or a climb to the peak."""
     preset = PRESET.with_changes(seed=seed)
-    model = make_model(preset)
-    found = train(
+    model = training.make_model(preset)
+    found = training.train(
         model, text.train, preset.training,
         rate=lambda step: rate_of(start, peak, step, model.config.d_model), keep=MEASURED,
     )  # fmt: skip
-    scores = [quality(model, text.held_out, found.snapshots[step]) for step in MEASURED]
+    scores = [training.quality(model, text.held_out, found.snapshots[step]) for step in MEASURED]
     return dict(
         peak=peak,
         start=start,
@@ -95,6 +88,6 @@ def heading() -> dict[str, Any]:
 
 def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
-    text = short_text(load_corpus(SHIPPED), PRESET, split=SPLIT)
+    text = training.short_text(load_corpus(SHIPPED), PRESET, split=SPLIT)
     for case in lacking(runs, seed=SEEDS, peak=PEAKS, start=STARTS):
         yield run(**case, text=text), str(case)

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from transformer_book.palette import COLOURS
-from transformer_book.studies.residuals.depth import KINDS, level
+from transformer_book.studies.residuals.study import KINDS, level
 from transformer_book.widgets.base import Explorer
 
 PLACES = ("post", "pre", "none")

@@ -1,8 +1,4 @@
-"""Train small Transformers to reverse sequences: post-norm or pre-norm, with or without a warm-up.
-
-Models of the same shape are trained side by side in one batch of matrix products, which costs a
-fraction of training them one after the other.
-"""
+"""Small Transformers reverse sequences, post-norm or pre-norm, with or without a warm-up."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product

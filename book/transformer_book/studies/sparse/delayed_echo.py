@@ -1,8 +1,4 @@
-"""A task with a chosen distance: repeat the token a fixed number of positions before.
-
-The tokens are random, so only the token at that distance helps. A model that does not reach that
-far can only guess.
-"""
+"""A task with a chosen distance: repeat the token a fixed number of positions before."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

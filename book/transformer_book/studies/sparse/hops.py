@@ -50,10 +50,7 @@ class Case:
     rate: float = 7e-3
 
     def chains(self) -> Int[Tensor, " distances"]:
-        """Count the chains of hops that bridge each distance, with one hop per layer.
-
-        A hop of 0 positions stays where it is, as the residual connection does.
-        """
+        """Count the chains of hops, or stays, that bridge each distance, with one per layer."""
         hop = PATTERNS[self.pattern](torch.arange(self.distance + 1))
         found = torch.zeros(self.distance + 1, dtype=torch.long)
         found[0] = 1

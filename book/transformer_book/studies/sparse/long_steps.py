@@ -1,8 +1,4 @@
-"""The cost of a training step on long sequences, with several techniques to save memory.
-
-A small stack of causal layers takes a step on random vectors. The peak memory, the seconds and the
-gradient of each technique are compared with those of the plain step.
-"""
+"""Memory, time and gradient of a training step on long sequences, with ways to save memory."""
 
 import time
 from collections.abc import Iterator
@@ -66,13 +62,7 @@ class StepCost:
 
 
 class CausalAttention(nn.Module):
-    """Causal self-attention with stored weights or in one fused kernel.
-
-    Args:
-        fused: whether the kernel computes the weights block by block.
-        window: number of visible positions, itself included; None for all earlier ones. It has
-            no effect on fused attention.
-    """
+    """Causal self-attention: fused, or with stored weights and perhaps a window of positions."""
 
     def __init__(self, d_model: int, num_heads: int, fused: bool, window: int | None = None):
         super().__init__()

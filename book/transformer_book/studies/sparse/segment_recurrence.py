@@ -1,11 +1,4 @@
-"""Segment recurrence with relative positions: a miniature Transformer-XL.
-
-A long stream is read in segments. Each layer stores its inputs from the previous segments, without
-gradient, and attends to them as well. Positions are encoded as the distance of a key behind the
-query, because a stored state has no fixed position within the segments that follow.
-
-Reference: Dai et al. 2019.
-"""
+"""Segment recurrence with relative positions: a miniature Transformer-XL (Dai et al. 2019)."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -26,25 +19,14 @@ Pattern = Callable[[Tensor], Tensor]
 
 
 def relative_shift(scores: Float[Tensor, "*batch T S"]) -> Float[Tensor, "*batch T S"]:
-    """Convert scores by distance into scores by key, for all queries at once.
-
-    Column c of row i is the score of the key S - 1 - c positions behind the query. Query i of T is
-    at position S - T + i, so its row has to move T - 1 - i places to the left. Padding by one
-    column and reshaping does that: in rows of length T, each row begins one place later.
-
-    Reference: Dai et al. 2019, appendix B.
-    """
+    """Convert scores by distance into scores by key: pad a column and reshape (Dai et al. 2019)."""
     *batch, queries, keys = scores.shape
     wider = F.pad(scores, (1, 0)).reshape(*batch, keys + 1, queries)
     return wider[..., 1:, :].reshape(*batch, queries, keys)
 
 
 class RelativeAttention(nn.Module):
-    """Self-attention whose scores depend on the distance between query and key.
-
-    The score is (q + u)^T k + (q + v)^T W_R R(distance), over sqrt(d_k). R is the paper's sinusoid
-    at a distance; u and v are learned vectors of each head.
-    """
+    """Self-attention with scores (q + u)^T k + (q + v)^T W_R R(distance), over sqrt(d_k)."""
 
     def __init__(self, d_model: int, num_heads: int, relative: bool = True):
         super().__init__()
@@ -103,14 +85,7 @@ class SegmentLayer(nn.Module):
 
 
 class SegmentModel(nn.Module):
-    """A model that reads a stream of tokens segment by segment and labels each position.
-
-    Args:
-        memory_length: number of earlier positions that each layer stores; 0 for no memory.
-        positions: "relative"; or sinusoids added to the embeddings as in the paper, "restarting"
-            at 0 in every segment or "continuing" from segment to segment.
-        pattern: selects the distances that may be attended to, from 0 on; None for all.
-    """
+    """A model that labels a stream segment by segment; ``pattern`` selects visible distances."""
 
     def __init__(
         self,

@@ -1,9 +1,4 @@
-"""Sparse attention: as a mask, which saves nothing, and in blocks, which saves time and memory.
-
-Both patterns are causal. *Local*: the last few positions, itself included. *Strided*: a fixed
-stride between earlier positions. Together they connect any two positions in two hops, if the
-window is as wide as the stride.
-"""
+"""Sparse attention: as a mask, which saves nothing, and in blocks, which saves time and memory."""
 
 from typing import Literal
 
@@ -36,11 +31,7 @@ def local_attention(
     value: Float[Tensor, "*batch T d_v"],
     window: int,
 ) -> Float[Tensor, "*batch T d_v"]:
-    """Attend as under :func:`local_mask`, without computing the masked scores.
-
-    The sequence is split into blocks as long as the window. A block sees itself and the block
-    before, so each query needs 2 * window scores, independent of the length of the sequence.
-    """
+    """Attend as under :func:`local_mask` in blocks as long as the window, without masked scores."""
     length = query.size(-2)
     query, key, value = (_blocks(x, window) for x in (query, key, value))
     key, value = (torch.cat([_one_later(x), x], dim=-2) for x in (key, value))
@@ -58,13 +49,7 @@ def strided_attention(
     value: Float[Tensor, "*batch T d_v"],
     stride: int,
 ) -> Float[Tensor, "*batch T d_v"]:
-    """Attend as under :func:`strided_mask`, without computing the masked scores.
-
-    Write the sequence in rows of ``stride`` positions. Each position sees those above it in its
-    own column, so each column is a short sequence with ordinary causal attention.
-
-    Reference: Child et al. 2019.
-    """
+    """Attend as under :func:`strided_mask`, each column of rows of ``stride`` positions alone."""
     length = query.size(-2)
     query, key, value = (_blocks(x, stride).transpose(-3, -2) for x in (query, key, value))
     heads = F.scaled_dot_product_attention(query, key, value, is_causal=True)
@@ -72,13 +57,7 @@ def strided_attention(
 
 
 class SparseAttention(nn.Module):
-    """Causal self-attention to some positions, computed in blocks.
-
-    Args:
-        window: width of the window, and the stride.
-        pattern: "local", "strided", or "both": the first half of the heads local, the others
-            strided.
-    """
+    """Causal self-attention in blocks: "local", "strided", or "both", each by half of the heads."""
 
     def __init__(self, d_model: int, num_heads: int, window: int, pattern: SparsePattern = "local"):
         super().__init__()

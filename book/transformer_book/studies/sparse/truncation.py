@@ -1,8 +1,4 @@
-"""Truncated backpropagation through time: a recurrent network whose gradient is cut.
-
-The network reads a stream in parts. Its state passes from part to part, its gradient does not. So
-a step stores one part only, and no gradient links positions of different parts.
-"""
+"""Truncated backpropagation through time: a state passes between parts, its gradient does not."""
 
 from pathlib import Path
 
@@ -66,10 +62,7 @@ HEADING = dict(delay=DELAY, length=LENGTH, steps=STEPS, task="one of eight symbo
 
 
 def learn(cut: int, rate: float, seed: int, steps: int = STEPS) -> float:
-    """Train a reader to repeat the symbol ``DELAY`` positions before; return its accuracy.
-
-    Each update uses one batch of whole streams, whatever the cut.
-    """
+    """Train a reader to repeat the symbol ``DELAY`` positions before; return its accuracy."""
     torch.manual_seed(seed)
     model, task = RecurrentReader(), Echo(DELAY)
     generator = torch.Generator().manual_seed(seed)

@@ -1,9 +1,4 @@
-"""Byte-pair encoding from scratch, with the same merges as the library in the same order.
-
-The package uses the `tokenizers` library, see :mod:`transformer.data.tokenizer`. This module does
-the same in plain Python, slower but readable, and produces the same merges and pieces. Pieces are
-``bytes`` here; the library writes each byte as one printable character.
-"""
+"""Byte-pair encoding from scratch: the merges and pieces of the library in plain Python."""
 
 import heapq
 import json
@@ -41,12 +36,7 @@ def count_words(texts: Iterable[str]) -> Counter[str]:
 
 
 def learn_merges(words: Mapping[str, int], num_merges: int) -> list[Pair]:
-    """Join the most frequent pair of neighbouring pieces, again and again.
-
-    Among equally frequent pairs, the one with the older left piece comes first, then the one with
-    the older right piece; bytes are oldest, in the order of ``BYTE_ORDER``. A merge updates only
-    the words that contain the pair.
-    """
+    """Join the most frequent pair of pieces, of equal ones the oldest, again and again."""
     pieces = [bytes([byte]) for byte in BYTE_ORDER]
     number = {piece: i for i, piece in enumerate(pieces)}
     # From here on a piece is its number. Small numbers are old pieces.

@@ -11,12 +11,7 @@ from transformer_book.studies.layer_types.operations import multiply_adds
 
 
 def training_work(record: dict[str, Any], length: int = 15) -> float:
-    """Count the operations of a run's matrix products and convolutions.
-
-    A forward pass of the model is counted, per target token; the backward pass costs twice as much.
-    A multiplication and an addition are two operations, as in
-    :func:`~transformer.recipes.estimate.training_flops`.
-    """
+    """Count the operations of a run: forward per target token, and twice as many backward."""
     config = ARCHITECTURES[record.get("architecture", "transformer")][0]
     model: Any = build_model(config(**record["preset"]["model"])).eval()
 

@@ -1,10 +1,4 @@
-"""Hugging Face's MarianMTModel, trained beside ours from the same weights on the same batches.
-
-Both took the same steps: learning rates, Adam and label smoothing agree. Ours was trained by a
-Trainer, theirs by a plain loop. Without dropout the losses of every step must agree. With dropout
-the random numbers differ, so two seeds were trained and the translations of the test split are
-compared.
-"""
+"""Hugging Face's MarianMTModel, trained beside ours from the same weights on the same batches."""
 
 from pathlib import Path
 
@@ -25,11 +19,7 @@ RECORD = Path(__file__).parent / "peer.json"
 
 
 def compare(found: dict[str, list[str]], test: Split, metric: str = "BLEU") -> dict[str, float]:
-    """Return the mean over the seeds of our score minus theirs, with its 95% interval.
-
-    The two training runs of a seed are a pair. The test sentences are drawn in groups that
-    share one.
-    """
+    """Return the mean over the seeds of our score minus theirs, with its paired 95% interval."""
     count = sentence_counts if metric == "BLEU" else character_counts
     groups = components(test.source, test.target)
     drawn = {

@@ -1,8 +1,4 @@
-"""Published scores, each with its source and its metric.
-
-BLEU scores can be compared only if they were computed in the same way on the same sentences, so
-each score names both, and tables keep the metrics apart.
-"""
+"""Published scores, each with its source and its metric; tables keep the metrics apart."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -11,10 +11,7 @@ RUNS = Path(__file__).parent / "runs"
 
 
 def recorded_runs(folder: Path | str = RUNS) -> dict[str, dict[str, Any]]:
-    """Read the records ``NAME.json`` of a folder, by name in alphabetical order.
-
-    A run that started from the model of another one has that record as its "first_run".
-    """
+    """Read the records ``NAME.json`` by name; one that continued another has it as "first_run"."""
     runs = {path.stem: read_record(path) for path in sorted(Path(folder).glob("*.json"))}
     return {name: with_first_run(record, runs) for name, record in runs.items()}
 

@@ -19,14 +19,7 @@ from transformer_book.studies.translation.summary import group_runs, precision_o
 
 LIMIT = 13_000_000  # bytes of weights that the package may gain by a model
 
-LIMITS = """The model was trained on short, everyday sentences only. It translates long sentences, \
-names, numbers and technical language badly, may leave out parts of a sentence, and renders "you" \
-as {you} at random. Biases of the sentence collection carry over. Use it to study how a \
-Transformer works, not to translate text that matters.
-
-No sentence of the test split, on either side, is in the training pairs, and none of the Tatoeba \
-Challenge test set. The scores are those of the weights before rounding to float16, \
-in which they are stored."""
+LIMITS = Path(__file__).with_name("limits.txt").read_text(encoding="utf-8").strip()
 
 #: What "you" can be in a language.
 YOU = {"de": "du, ihr or Sie", "fr": "tu or vous"}

@@ -125,11 +125,7 @@ class Group:
 
 
 def group_runs(runs: Mapping[str, Record]) -> list[Group]:
-    """Group runs that differ in their seed only; groups keep the order of their first runs.
-
-    The names of groups of one preset include their number of steps, and the precision if those and
-    the corpus are equal as well.
-    """
+    """Group runs that differ in their seed only, each under a name of its own."""
     groups: list[dict[str, Record]] = []
     for name, record in runs.items():
         for group in groups:
@@ -172,10 +168,7 @@ def total_steps(record: Record) -> int:
 
 
 def learning_curve(record: Record) -> list[tuple[float, float, float]]:
-    """Return target tokens seen, validation BLEU and perplexity at each validation of a run.
-
-    The curve of a run that started from the model of another one begins with that one's.
-    """
+    """Return tokens seen, BLEU and perplexity at each validation, those of a first run included."""
     first, per_step = record.get("first_run"), record["target_tokens"] / record["steps"]
     before, seen = (learning_curve(first), first["target_tokens"]) if first else ([], 0)
     return before + [

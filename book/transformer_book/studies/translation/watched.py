@@ -1,7 +1,4 @@
-"""Translate the same sentences at fixed steps of a training run.
-
-The record is of a run of ``tatoeba-small`` with seed 2.
-"""
+"""Translate the same sentences at fixed steps of a run of ``tatoeba-small`` with seed 2."""
 
 import copy
 from collections.abc import Collection, Sequence
@@ -17,11 +14,7 @@ RECORD = Path(__file__).parent / "watched.json"
 
 
 class Watch(Callback):
-    """Translate some sentences at some steps, with a copy of the model.
-
-    ``rows`` has one entry per step: "step", "tokens" (target tokens seen so far; the record is of
-    earlier code, which counted those up to the last line of the curve), and "translations".
-    """
+    """Translate some sentences at some steps, with a copy of the model, into ``rows``."""
 
     def __init__(self, sentences: Sequence[str], steps: Collection[int]):
         self.sentences, self.steps = sentences, steps

@@ -1,8 +1,4 @@
-"""Ablation of heads: replace the attention weights of a head and measure the loss again.
-
-A picture shows where a head looks, not whether the result depends on it. Here the weights of a
-head are set to zero, spread evenly, or shuffled, and the rest of the model runs on the result.
-"""
+"""Set a head's attention weights to zero, spread or shuffle them, and measure the loss again."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -83,9 +79,7 @@ def even(weights: Float[Tensor, "B T S"], visible: Bool[Tensor, "B T S"]) -> Flo
 
 
 def shuffled(
-    weights: Float[Tensor, "B T S"],
-    visible: Bool[Tensor, "B T S"],
-    seed: int | None = None,
+    weights: Float[Tensor, "B T S"], visible: Bool[Tensor, "B T S"], seed: int | None = None
 ) -> Float[Tensor, "B T S"]:
     """Shuffle the weights of each query over its visible keys, which keeps their entropy."""
     generator = None if seed is None else torch.Generator().manual_seed(seed)

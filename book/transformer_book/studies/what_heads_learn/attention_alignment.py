@@ -1,9 +1,4 @@
-"""Cross-attention as a word alignment: from tokens to words and back.
-
-A word often has several tokens. Weights are summed over the tokens of a source word and averaged
-over those of a target word. Two rows of the decoder can represent a target word: the row that
-*writes* it, before the decoder has seen it, and the next row, which has just *read* it.
-"""
+"""Cross-attention as a word alignment: from tokens to words and back."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -21,13 +16,7 @@ Row = Literal["writes", "has read"]
 
 
 def token_words(tokenizer: TokenizerLike, text: str) -> list[int]:
-    """Return the index of each token's word.
-
-    Returns:
-        For each token an index into
-        :func:`~transformer_book.studies.simple_translators.words_of`. A token that spans several
-        words belongs to the first of them, a blank to the word after it.
-    """
+    """Return the index of each token's word: of the first of several, of the one after a blank."""
     text = " ".join(text.split())
     ids = tokenizer.encode(text)
     ends = [len(t) for t in tokenizer.decode_batch([ids[: k + 1] for k in range(len(ids))])]

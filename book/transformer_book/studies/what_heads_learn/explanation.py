@@ -1,9 +1,4 @@
-"""Attention as an explanation of predictions, compared with the effect of removing tokens.
-
-If cross-attention weights showed which source tokens a prediction depends on, removing a token with
-a large weight would change the prediction more than removing one with a small weight. Both are
-measured for each prediction and each source token.
-"""
+"""Attention as an explanation of predictions, compared with the effect of removing tokens."""
 
 from collections.abc import Sequence
 from typing import Literal

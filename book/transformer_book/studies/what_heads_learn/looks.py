@@ -1,10 +1,4 @@
-"""Attention between words that belong together, beside other words at the same distance.
-
-The paper's Figures 3 to 5 show a few heads on two sentences. Here the same questions are asked of
-many sentences: does a head attend from "he" to "Tom", from "made" to "happy", or from "her" to the
-next word more than to other words that are as far away? The comparison at equal distance matters: a
-head that looks a fixed number of positions back attends to any word there by position alone.
-"""
+"""Attention between words that belong together, beside other words at the same distance."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -48,10 +42,7 @@ class Looks:
     word: np.ndarray  #: the token that attends.
 
     def excess(self) -> Float[np.ndarray, "layers H"]:
-        """Return the mean weight between linked tokens minus that of others in the same group.
-
-        Groups without both kinds are ignored; the others are weighted by their linked tokens.
-        """
+        """Return the mean weight between linked tokens minus that of others in the same group."""
         return self._excess(self.linked, np.ones(len(self.linked)))
 
     def excess_draws(self, samples: int = 200, seed: int = 0) -> np.ndarray:
@@ -95,10 +86,7 @@ def looks_at_name(
     pronouns: Collection[str] = HE,
     batch_size: int = 64,
 ) -> Looks:
-    """Collect the weights to a name at the start from all later words; pronouns are linked to it.
-
-    A group holds all words at one distance from the name, of all sentences.
-    """
+    """Collect the weights to a name at the start by distance; pronouns are linked to it."""
 
     def find(labels: list[str]) -> list[tuple[int, int]]:
         return [(i, 0) for i, word in enumerate(labels) if word in pronouns]

@@ -1,8 +1,4 @@
-"""More questions to the heads: links between words, senses of a word, attention and removal.
-
-The sentences for links and senses are those that the model was not trained on: validation, test
-and challenge.
-"""
+"""More questions to the heads, on sentences not trained on: links, senses, removal."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,9 +1,4 @@
-"""Roles of heads: the share of a head's attention on the previous token, the next token, the same
-word elsewhere, the end of the sentence, punctuation, or the word being translated.
-
-Uniform attention has a share on everything, so each score comes with that of uniform attention on
-the same sentences, and untrained models show the scores that arise by chance.
-"""
+"""Roles of heads, as shares of their attention beside those of uniform and untrained attention."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

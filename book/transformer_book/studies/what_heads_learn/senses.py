@@ -1,10 +1,4 @@
-"""Words with two senses, and whether a head tells the senses apart or is needed for one of them.
-
-The sense of an English word is read from the German side of its pair: "right" is a direction where
-the German has "rechts", and means "correct" where it has "richtig". Two questions for each head: do
-its outputs at the word differ between the senses, and does the German word become less probable in
-one sense than in the other when the head is silenced?
-"""
+"""Words with two senses, read from the German: does a head tell them apart, or serve one?"""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -93,10 +87,7 @@ def shuffles(labels: Bool[np.ndarray, " n"], samples: int, seed: int = 0) -> np.
 def at_the_word(
     translator: Translator, word: str, found: Sequence[Example]
 ) -> tuple[Float[np.ndarray, "n heads d_v"], Float[np.ndarray, "n heads places"]]:
-    """Return what each head of the encoder writes at the word, and where it attends from there.
-
-    The places are the tokens up to ``NEAR`` to the left and right, the word itself, and EOS.
-    """
+    """Return what each head of the encoder writes at the word, and where it attends from there."""
     model = translator.model
     assert isinstance(model, Transformer)
     outputs, attention = [], []

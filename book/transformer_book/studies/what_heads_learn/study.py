@@ -1,7 +1,4 @@
-"""Roles, ablation losses, BLEU and alignments of each head of the shipped model.
-
-The measurements take several minutes, too long for a page of the book, so they are recorded.
-"""
+"""Roles, ablation losses, BLEU and alignments of each head of the shipped model."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,7 +54,7 @@ from transformer_book.studies.what_heads_learn.word_alignment import (
 Measured = dict[str, dict[str, list[float]]]
 
 #: The recorded study of the shipped weights.
-RECORD = Path(__file__).parent / "heads.json"
+RECORD = Path(__file__).parent / "record.json"
 
 #: Edits of a head's weights, by name.
 EDITS: dict[str, Edit] = {"silent": silent, "shuffled": shuffled, "even": even}
@@ -122,12 +119,7 @@ def loss_without(
     found: Measured | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> tuple[PairLosses, Measured]:
-    """Edit heads, one group after another, and measure the added loss.
-
-    Returns:
-        The losses of the unedited model, and for each group and edit: the added nats per token,
-        and the ends of its 95% interval over groups of pairs that share a sentence.
-    """
+    """Edit heads, a group at a time: the loss before, the nats added, and their 95% intervals."""
     batches = text.batches
     whole, memories = pair_losses(model, batches), encode_all(model, batches)
     found = {} if found is None else found
@@ -155,12 +147,7 @@ def head_groups(model: Transformer) -> dict[str, list[Head]]:
 
 
 def mixed_groups(model: Transformer, draws: int = 10, seed: int = 0) -> dict[str, list[Head]]:
-    """Draw groups as large as a layer, with heads of one kind from all layers, by name.
-
-    Each layer gives equally many heads to a group, or one more or less. A model with one layer has
-    no such groups. The draws are without replacement, from a list of all such groups, so the model
-    has to be small.
-    """
+    """Draw groups as large as a layer, evenly from all layers of one kind, by name."""
     random, groups = Random(seed), {}
     for kind in KINDS:
         heads = [head for head in heads_of(model.config) if head.kind == kind]
@@ -183,12 +170,7 @@ def bleu_without(
     found: dict[str, list[float]] | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> tuple[float, dict[str, list[float]], str]:
-    """Silence heads, one group after another, and translate greedily.
-
-    Returns:
-        BLEU of the unedited model; for each group the loss in BLEU, and the ends of its 95%
-        interval over groups of pairs that share a sentence; and the signature of the scores.
-    """
+    """Silence heads, a group at a time: BLEU before, losses with 95% intervals, signature."""
     assert isinstance(translator.model, Transformer)
     pairs, found = components(split.source, split.target), {} if found is None else found
 
