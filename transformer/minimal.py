@@ -254,8 +254,8 @@ if __name__ == "__main__":
     torch.set_num_threads(1)  # so small a model is fastest on one core
     lines, test = toy.corpus()
     pairs = [(toy.encode(english), toy.encode(german)) for english, german in lines]
-    model = Transformer(len(toy.WORDS), d_model=64, d_ff=128, heads=2, layers=2, dropout=0.05)
-    for step, loss in enumerate(train(model, pairs, 1800, tokens=600, warmup=300, factor=0.4), 1):
+    model = Transformer(len(toy.WORDS), d_model=64, d_ff=128, heads=2, layers=2)
+    for step, loss in enumerate(train(model, pairs, 2600, tokens=400, warmup=400, factor=0.4), 1):
         if step % 100 == 0:
             print(f"step {step:4}  loss {loss:.3f}", flush=True)
     found = greedy_search(model, pad(toy.encode(sentence.english) for sentence in test))

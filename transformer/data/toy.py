@@ -155,7 +155,7 @@ def draw(rng: random.Random) -> Sentence:
         adjective = rng.choice(list(rng.choice([OF_SUBJECTS, OF_OBJECTS])))
         others.remove(noun)
     clause, adverb, attributes = None, "", ["", ""]
-    if rng.random() < 0.2:
+    if rng.random() < 0.3:
         clause = (rng.choice([SEE, FIND]), rng.choice(others), rng.random() < 0.5)
     for place, of in enumerate((subject, noun)):
         if of in ANIMALS and not clause and rng.random() < 0.4:
@@ -170,7 +170,7 @@ def draw(rng: random.Random) -> Sentence:
 
 
 def corpus(
-    training: int = 8000, test: int = 300, seed: int = 0
+    training: int = 12_000, test: int = 300, seed: int = 0
 ) -> tuple[list[tuple[str, str]], list[Sentence]]:
     """Return pairs to train on, and sentences to test on whose key combinations are new.
 

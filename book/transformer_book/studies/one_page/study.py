@@ -25,8 +25,8 @@ from transformer_book.tables import Table
 
 RECORD = Path(__file__).parent / "record.json"
 
-SIZES: dict[str, Any] = dict(d_model=64, d_ff=128, heads=2, layers=2, dropout=0.05)
-TRAINING: dict[str, Any] = dict(steps=1800, tokens=600, warmup=300, factor=0.4)
+SIZES: dict[str, Any] = dict(d_model=64, d_ff=128, heads=2, layers=2)
+TRAINING: dict[str, Any] = dict(steps=2600, tokens=400, warmup=400, factor=0.4)
 SEEDS = range(10)
 HEADING = dict(model=SIZES, training=TRAINING, seeds=len(SEEDS))
 
@@ -106,6 +106,7 @@ WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
     "feed-forward": [(minimal.FeedForward, "forward", lambda self, x: torch.zeros_like(x))],
     "second head": [],
     "second layer": [],
+    "dropout": [],
     "padding mask": [(minimal, "padding_mask", lambda ids: ids[:, None, None, :] >= 0)],
     "embedding scale": [(minimal.Transformer, "embed", _embed_unscaled)],
     "label smoothing": [
@@ -122,7 +123,11 @@ def make(part: str, seed: int) -> tuple[Any, list[float], list[toy.Sentence]]:
     torch.manual_seed(seed)
     lines, test = toy.corpus(seed=seed)
     pairs = [(toy.encode(english), toy.encode(german)) for english, german in lines]
-    fewer: dict[str, Any] = {"second head": dict(heads=1), "second layer": dict(layers=1)}
+    fewer: dict[str, Any] = {
+        "second head": dict(heads=1),
+        "second layer": dict(layers=1),
+        "dropout": dict(dropout=0.0),
+    }
     model: Any = minimal.Transformer(len(toy.WORDS), **SIZES | fewer.get(part, {}))
     if part == "sinusoids, learned instead":
         model.learned = nn.Parameter(torch.randn(80, model.embedding.embedding_dim) * 0.5)
