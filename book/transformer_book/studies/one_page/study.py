@@ -11,21 +11,27 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from transformer import minimal
 from transformer.data import toy
-from transformer.recipes.record import read_record
 from transformer_book.tables import Table
+from transformer_book.toy_translator import (
+    FOLDER,
+    SIZES,
+    runs_of,
+    shortened,
+    translate,
+    weights_at_pronoun,
+)  # fmt: skip
 
-RECORD = Path(__file__).parent / "record.json"
+RECORD = FOLDER / "record.json"
 
-SIZES: dict[str, Any] = dict(d_model=64, d_ff=128, heads=2, layers=2)
 TRAINING: dict[str, Any] = dict(steps=2600, tokens=400, warmup=400, factor=0.4)
 SEEDS = range(10)
 HEADING = dict(model=SIZES, training=TRAINING, seeds=len(SEEDS))
@@ -171,35 +177,10 @@ def run(part: str, seed: int) -> dict[str, Any]:
     return found
 
 
-def translate(model: Any, english: list[str]) -> list[str]:
-    """Translate sentences by greedy search."""
-    source = minimal.pad([toy.encode(line) for line in english])
-    return [toy.decode(ids) for ids in minimal.greedy_search(model, source)]
-
-
 def pronoun(german: str) -> str:
     """The word after *weil* or *obwohl*; empty if there is none."""
     words = [*toy.split(german), "", ""] if german else [""]
     return next((words[i + 1] for i, word in enumerate(words) if word in ("weil", "obwohl")), "")
-
-
-def weights_at_pronoun(model: Any, sentence: toy.Sentence) -> dict[str, Tensor]:
-    """Attention to the English words, by module: as German writes the pronoun, and of English *it*.
-
-    Returns:
-        For each layer, a row per head and a column per English word, the end included.
-    """
-    source, target = toy.encode(sentence.english), toy.encode(sentence.german())
-    writes = target.index(toy.IDS[toy.PRONOUNS[sentence.meant.gender]])
-    it = source.index(toy.IDS["it"])
-    with torch.no_grad():
-        model.eval()(torch.tensor([source]), torch.tensor([[minimal.BOS, *target[:-1]]]))
-    found = {
-        f"encoder.{n}": a.self_attention.weights[0, :, it] for n, a in enumerate(model.encoder)
-    }
-    for number, layer in enumerate(model.decoder):
-        found[f"decoder.{number}"] = layer.cross_attention.weights[0, :, writes]
-    return found
 
 
 def looks(model: Any, test: list[toy.Sentence]) -> dict[str, Any]:
@@ -224,13 +205,10 @@ def looks(model: Any, test: list[toy.Sentence]) -> dict[str, Any]:
 
 
 def missing(runs: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Train what the record lacks, a model per core; half of the seeds of all parts first."""
+    """Train what the record lacks, a model per core."""
     have = {(run["without"], run["seed"]) for run in runs}
-    half = len(SEEDS) // 2
-    order = [("nothing", seed) for seed in SEEDS]
-    order += [(part, seed) for part in WITHOUT for seed in SEEDS[:half]]
-    order += [(part, seed) for part in WITHOUT for seed in SEEDS[half:]]
-    lacking = [item for item in dict.fromkeys(order) if item not in have]
+    order = [(part, seed) for seed in SEEDS for part in WITHOUT]
+    lacking = [item for item in order if item not in have]
     pool = ProcessPoolExecutor(
         len(os.sched_getaffinity(0)), initializer=torch.set_num_threads, initargs=(1,)
     )
@@ -245,27 +223,19 @@ def _run(item: tuple[str, int]) -> dict[str, Any]:
     return run(*item)
 
 
-def runs_of(part: str) -> list[dict[str, Any]]:
-    """Return the recorded runs without a part."""
-    return [run for run in read_record(RECORD)["runs"] if run["without"] == part]
-
-
 def summary() -> Table:
     """What the translator can do without each part, and what becomes of the book's sentence."""
     rows = []
     for part in WITHOUT:
         exact = [run["exact"] for run in runs_of(part)]
-        german = next(run["wide"] for run in runs_of(part) if run["seed"] == 0)
-        german = german if len(german) <= 75 else german[:75].rsplit(" ", 1)[0] + " …"
+        german = shortened(runs_of(part)[0]["wide"])
         rows.append(
             (sum(exact) / len(exact), part, f"{min(exact):.0%} to {max(exact):.0%}", german)
         )
-    first, *rest = rows
-    rest.sort(key=lambda row: row[0])
-    return Table(
-        ["without", "exactly right", "worst and best seed", "... because it was too wide."],
-        [(part, f"{mean:.0%}", span, german) for mean, part, span, german in [first, *rest]],
-    )
+    whole, *rest = rows
+    header = ["without", "exactly right", "worst and best seed", "... because it was too wide."]
+    ordered = [whole, *sorted(rest, key=lambda row: row[0])]
+    return Table(header, [(part, f"{mean:.0%}", *others) for mean, part, *others in ordered])
 
 
 def jumps() -> tuple[int, int]:
@@ -281,3 +251,10 @@ def jumps() -> tuple[int, int]:
         for tired, wide in heads
     ]
     return sum(moved), len(moved)
+
+
+if __name__ == "__main__":  # make the weights that the chapters load
+    torch.set_num_threads(1)
+    trained = make("nothing", 0)[0]
+    half = {name: weight.half() for name, weight in trained.state_dict().items()}
+    save_file(half, FOLDER / "weights.safetensors")
