@@ -1,6 +1,7 @@
 """Fixtures of the data tests. Nothing here needs a network or files outside the package."""
 
 import gzip
+import lzma
 
 import pytest
 
@@ -22,13 +23,14 @@ def tatoeba():
 
 @pytest.fixture
 def write_lines(tmp_path):
-    """Write lines to a file of the test's folder, compressed if the name ends in .gz."""
+    """Write lines to a file of the test's folder, compressed if the name ends in .gz or .xz."""
 
     def write(name, lines):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         data = "".join(f"{line}\n" for line in lines).encode()
-        path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+        pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)
+        path.write_bytes(pack(data))
         return path
 
     return write

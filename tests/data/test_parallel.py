@@ -1,4 +1,5 @@
 import gzip
+import lzma
 import os
 import tracemalloc
 
@@ -62,10 +63,15 @@ def test_unreadable_files(tmp_path):
 
 
 @pytest.mark.parametrize("damage", [lambda d: d[:-6], lambda d: b"text", lambda d: d[:20] + d[25:]])
-def test_damaged_gzip(tmp_path, damage):
-    path = tmp_path / "text.gz"
-    path.write_bytes(damage(gzip.compress(b"one two three four\n" * 9)))
-    with pytest.raises(ValueError, match="damaged or not a gzip file"):
+@pytest.mark.parametrize(
+    ("compress", "name"), [(gzip.compress, "a gzip"), (lzma.compress, "an xz")]
+)
+def test_a_damaged_file(tmp_path, damage, compress, name):
+    path = tmp_path / ("text.gz" if name == "a gzip" else "text.xz")
+    path.write_bytes(compress(b"one two\n"))
+    assert read_lines(path) == ["one two"]
+    path.write_bytes(damage(compress(b"one two three four\n" * 9)))
+    with pytest.raises(ValueError, match=f"damaged or not {name} file"):
         read_lines(path)
 
 

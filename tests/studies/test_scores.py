@@ -47,7 +47,7 @@ def of_the_heads(found):
 
 
 def of_the_splits(found):
-    pairs = read_pairs(require_file("deu.txt.gz", SHIPPED))
+    pairs = read_pairs(require_file("deu.txt.xz", SHIPPED))
     for run in found["memory"]:
         random = np.random.default_rng(run["seed"])
         test = random.choice(len(pairs), leakage.TEST_PAIRS, replace=False)

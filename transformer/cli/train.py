@@ -128,7 +128,7 @@ def train(
 
 def _language(file: Path, side: str) -> str:
     """Return the language at the end of a file's name, as in text.de or text.de.gz, or ``side``."""
-    suffix = Path(file.name.removesuffix(".gz")).suffix[1:]
+    suffix = Path(file.name.removesuffix(".gz").removesuffix(".xz")).suffix[1:]
     return suffix if len(suffix) == 2 and suffix.isalpha() else side
 
 

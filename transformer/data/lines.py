@@ -1,14 +1,16 @@
 """Read the lines of text files, plain or compressed, in constant memory.
 
-A few kilobytes of gzip can unpack to as many gigabytes. So the unpacked size is limited before it
+A few compressed kilobytes can unpack to as many gigabytes. So the unpacked size is limited before it
 is held in memory, to what is plausible for text.
 """
 
 import gzip
 import io
+import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 #: Every file may unpack to this many bytes.
 ALWAYS_ALLOWED = 1 << 28
@@ -17,6 +19,11 @@ ALWAYS_ALLOWED = 1 << 28
 HIGHEST_RATIO = 100
 
 _BLOCK = 1 << 20
+# By the end of the name: how a message calls the file, and what reads it.
+_PACKED: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    ".gz": ("a gzip", lambda packed: gzip.GzipFile(fileobj=packed)),
+    ".xz": ("an xz", lzma.LZMAFile),
+}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -32,13 +39,13 @@ def iterate_lines(path: Path | str, may_be_empty: bool = False) -> Iterator[str]
     U+2028 that occur inside sentences of real corpora, and shift all lines that follow.
 
     Args:
-        path: the file; a name that ends in ``.gz`` is decompressed.
+        path: the file; a name that ends in ``.gz`` or ``.xz`` is decompressed.
         may_be_empty: yield nothing from an empty file instead of raising ValueError.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the file is empty, not a regular file, not UTF-8, damaged gzip, or unpacks
-            to more than text.
+        ValueError: if the file is empty, not a regular file, not UTF-8, damaged, or unpacks to more
+            than text.
     """
     path = Path(path)
     require_regular_file(path)
@@ -91,8 +98,8 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 
 def _blocks(path: Path) -> Iterator[bytes]:
     with open(path, "rb") as file:
-        if path.suffix == ".gz":
-            yield from _iterate_gzip(file, path.stat().st_size, str(path))
+        if path.suffix in _PACKED:
+            yield from _unpacked(file, path.stat().st_size, str(path), path.suffix)
         else:
             while block := file.read(_BLOCK):
                 yield block
@@ -110,17 +117,20 @@ def unpack_gzip(data: bytes, name: str) -> bytes:
         ValueError: if it is damaged, or unpacks to more than is plausible for text; ``name`` is the
             name of the file in the message.
     """
-    return b"".join(_iterate_gzip(io.BytesIO(data), len(data), name))
+    return b"".join(_unpacked(io.BytesIO(data), len(data), name))
 
 
-def _iterate_gzip(packed: io.BufferedIOBase, size: int, name: str) -> Iterator[bytes]:
+def _unpacked(
+    packed: io.BufferedIOBase, size: int, name: str, suffix: str = ".gz"
+) -> Iterator[bytes]:
+    kind, opened = _PACKED[suffix]
     most, unpacked = most_unpacked(size), 0
-    with gzip.GzipFile(fileobj=packed) as file:
+    with opened(packed) as file:
         while True:
             try:
                 block = file.read(min(_BLOCK, most + 1))
-            except (EOFError, OSError, zlib.error) as error:
-                raise ValueError(f"{name} is damaged or not a gzip file: {error}") from None
+            except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+                raise ValueError(f"{name} is damaged or not {kind} file: {error}") from None
             if not block:
                 return
             unpacked += len(block)

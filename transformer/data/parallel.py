@@ -1,7 +1,7 @@
 """Parallel text: pairs of a sentence and its translation, and their files.
 
 The only format is two text files in UTF-8 with one sentence per line, where line n of one file
-translates line n of the other. Either may be compressed with gzip.
+translates line n of the other. Either may be compressed with gzip or xz.
 """
 
 import hashlib
@@ -187,7 +187,7 @@ def load_parallel_files(
     single line of 10,000 words would determine the memory of a run.
 
     Args:
-        source_path: file of source sentences, one per line; plain or ``.gz``.
+        source_path: file of source sentences, one per line; plain, ``.gz`` or ``.xz``.
         target_path: file of their translations.
         max_words: length limit of either side, in words between spaces; None keeps all.
 

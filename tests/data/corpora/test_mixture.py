@@ -23,7 +23,7 @@ def files(tmp_path_factory):
 
     # Tatoeba needs enough pairs to hold some out.
     pairs = [f"everyday {i}\tAlltag {i}" for i in range(5000)]
-    write_lines("tatoeba-en-de/deu.txt.gz", [*pairs, "challenge 1\tanders"])
+    write_lines("tatoeba-en-de/deu.txt.xz", [*pairs, "challenge 1\tanders"])
     for side, word in (("eng", "challenge"), ("deu", "Probe")):
         name = f"tatoeba-en-de/tatoeba-test-v2021-08-07.deu-eng.{side}.gz"
         write_lines(name, [f"{word} {i}" for i in range(3)])

@@ -9,7 +9,7 @@ FOLDER = EMBEDDED / "tatoeba-en-de"
 
 @pytest.fixture(scope="module")
 def file_pairs():
-    return read_pairs(FOLDER / "deu.txt.gz")
+    return read_pairs(FOLDER / "deu.txt.xz")
 
 
 def test_no_sentence_of_one_split_is_in_another(tatoeba):

@@ -19,7 +19,7 @@ LICENCE = "CC BY 2.0 FR; www.manythings.org/anki and tatoeba.org"
 # Language of the pair with English -> (pairs, English and other side of the challenge test set).
 FILES = {
     "de": (
-        "deu.txt.gz",
+        "deu.txt.xz",
         "tatoeba-test-v2021-08-07.deu-eng.eng.gz",
         "tatoeba-test-v2021-08-07.deu-eng.deu.gz",
     ),

@@ -141,7 +141,7 @@ def fill(recording: Recording) -> None:
     content, texts = recording.content, recording.texts
     done = content.setdefault("memory", [])
     if missing := [seed for seed in SPLITS if seed not in {run["seed"] for run in done}]:
-        memory = NearestSentence(read_pairs(require_file("deu.txt.gz", SHIPPED)))
+        memory = NearestSentence(read_pairs(require_file("deu.txt.xz", SHIPPED)))
         for seed in missing:
             done.append(measure_memory(memory, seed, texts))
             recording.save(f"random split {seed}")
