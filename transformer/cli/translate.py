@@ -143,7 +143,7 @@ def _lines(text: list[str] | None, input_file: str | None) -> tuple[Iterable[str
     if text:
         return text, "a pipe"
     if input_file is not None and input_file != "-":
-        if input_file.endswith(".gz"):
+        if input_file.endswith((".gz", ".xz")):
             return iterate_lines(input_file, may_be_empty=True), "a file"
         file = open(input_file, "rb")  # noqa: SIM115 (until the end)
         return read_lines(file, input_file), "a file"

@@ -1,7 +1,7 @@
 """Read the lines of text files, plain or compressed, in constant memory.
 
-A few compressed kilobytes can unpack to as many gigabytes. So the unpacked size is limited before it
-is held in memory, to what is plausible for text.
+A few compressed kilobytes can unpack to as many gigabytes. So the unpacked size is limited before
+it is held in memory, to what is plausible for text.
 """
 
 import gzip

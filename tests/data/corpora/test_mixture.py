@@ -1,6 +1,7 @@
 """The mixture contains all its sources, and no sentence of a test set."""
 
 import gzip
+import lzma
 from hashlib import sha256
 
 import pytest
@@ -18,14 +19,15 @@ def files(tmp_path_factory):
     def write_lines(name, lines):
         path = folder / name
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+        pack = lzma.compress if path.suffix == ".xz" else gzip.compress
+        path.write_bytes(pack("".join(f"{line}\n" for line in lines).encode()))
         return path
 
     # Tatoeba needs enough pairs to hold some out.
     pairs = [f"everyday {i}\tAlltag {i}" for i in range(5000)]
     write_lines("tatoeba-en-de/deu.txt.xz", [*pairs, "challenge 1\tanders"])
     for side, word in (("eng", "challenge"), ("deu", "Probe")):
-        name = f"tatoeba-en-de/tatoeba-test-v2021-08-07.deu-eng.{side}.gz"
+        name = f"tatoeba-en-de/tatoeba-test-v2021-08-07.deu-eng.{side}.xz"
         write_lines(name, [f"{word} {i}" for i in range(3)])
 
     for stem in multi30k.SPLITS.values():

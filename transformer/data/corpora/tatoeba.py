@@ -20,8 +20,8 @@ LICENCE = "CC BY 2.0 FR; www.manythings.org/anki and tatoeba.org"
 FILES = {
     "de": (
         "deu.txt.xz",
-        "tatoeba-test-v2021-08-07.deu-eng.eng.gz",
-        "tatoeba-test-v2021-08-07.deu-eng.deu.gz",
+        "tatoeba-test-v2021-08-07.deu-eng.eng.xz",
+        "tatoeba-test-v2021-08-07.deu-eng.deu.xz",
     ),
     "fr": (
         "fra.txt.gz",
