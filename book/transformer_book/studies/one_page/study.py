@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -115,9 +116,7 @@ WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
     "dropout": [],
     "padding mask": [(minimal, "padding_mask", lambda ids: ids[:, None, None, :] >= 0)],
     "embedding scale": [(minimal.Transformer, "embed", _embed_unscaled)],
-    "label smoothing": [
-        (minimal.smoothed_loss, "__defaults__", (0.0,)),
-    ],
+    "label smoothing": [(minimal, "smoothed_loss", partial(minimal.smoothed_loss, epsilon=0.0))],
     "sinusoids, learned instead": [(minimal.Transformer, "embed", _embed_learned)],
     "dot product, additive instead": [(minimal, "MultiHeadAttention", _Additive)],
 }
@@ -224,18 +223,26 @@ def _run(item: tuple[str, int]) -> dict[str, Any]:
 
 
 def summary() -> Table:
-    """What the translator can do without each part, and what becomes of the book's sentence."""
+    """What the translator can do without each part, with a mistake that it makes."""
     rows = []
     for part in WITHOUT:
         exact = [run["exact"] for run in runs_of(part)]
-        german = shortened(runs_of(part)[0]["wide"])
-        rows.append(
-            (sum(exact) / len(exact), part, f"{min(exact):.0%} to {max(exact):.0%}", german)
-        )
+        span = f"{min(exact):.0%} to {max(exact):.0%}"
+        english, german = mistake(runs_of(part))
+        rows.append((sum(exact) / len(exact), part, span, english, shortened(german, 60)))
     whole, *rest = rows
-    header = ["without", "exactly right", "worst and best seed", "... because it was too wide."]
+    header = ["without", "exactly right", "worst and best", "English", "German that came out"]
     ordered = [whole, *sorted(rest, key=lambda row: row[0])]
     return Table(header, [(part, f"{mean:.0%}", *others) for mean, part, *others in ordered])
+
+
+def mistake(runs: list[dict[str, Any]]) -> tuple[str, str]:
+    """Return the book's sentence if the first model gets it wrong, else a mistake of any."""
+    wrong = [(runs[0]["wide"], toy.WIDE), (runs[0]["tired"], toy.TIRED)]
+    found = [
+        (sentence.english, german) for german, sentence in wrong if not sentence.is_right(german)
+    ]
+    return [*found, *(tuple(each) for run in runs for each in run["mistakes"]), ("", "")][0]
 
 
 def jumps() -> tuple[int, int]:
