@@ -6,6 +6,7 @@ import io
 import json
 import math
 import random
+import re
 import sys
 import tokenize
 from pathlib import Path
@@ -191,10 +192,7 @@ def code_cells(path):
         if cell["cell_type"] == "markdown" and "## Exercises" in source:
             return
         if cell["cell_type"] == "code":
-            plain = "".join(
-                "pass  # " + line.strip() + "\n" if line.strip().startswith("%") else line
-                for line in source.splitlines(keepends=True)
-            )
+            plain = re.sub(r"^( *)(%.*)$", r"\1pass  # \2", source, flags=re.MULTILINE)
             yield plain, set(cell["metadata"].get("tags", []))
 
 
