@@ -1,10 +1,11 @@
 """The paper in one file: model, training, decoding. The chapters of the book build it part by part.
 
-    python -m transformer.minimal        # train a toy translator in a minute and use it
+    python -m transformer.minimal        # train a toy translator in a minute and try it
 
-It checks nothing and has no options. `transformer.model` is the same model with both, and the
-weights that come with this package load into either. Numbers such as 3.2.1 are sections of the
-paper; B is the batch, S and T are the lengths of source and target, V is the vocabulary.
+There are no input checks and no options: `transformer.model` adds both, and the weights that come
+with this package load into either. Numbers such as 3.2.1 are sections of the paper. In shapes, B is
+the number of sentences in a batch, S and T are the lengths of source and target, V is the number of
+words, and d_k = d_model / heads.
 """
 
 import math
@@ -22,7 +23,7 @@ PAD, BOS, EOS = 0, 1, 2
 
 def attention(query, key, value, mask):  # 3.2.1, Eq. (1)
     scores = query @ key.mT / math.sqrt(query.size(-1))  # (..., T, S)
-    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)  # each row sums to 1
+    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)  # rows sum to 1
     return weights @ value, weights
 
 
@@ -30,24 +31,24 @@ class MultiHeadAttention(nn.Module):  # 3.2.2
     def __init__(self, d_model, heads):
         super().__init__()
         self.heads = heads
-        self.query_projection = nn.Linear(d_model, d_model)  # W^Q of all heads side by side
+        self.query_projection = nn.Linear(d_model, d_model)  # W^Q of all heads
         self.key_projection = nn.Linear(d_model, d_model)
         self.value_projection = nn.Linear(d_model, d_model)
         self.output_projection = nn.Linear(d_model, d_model)
 
-    def forward(self, x, memory, mask):  # x asks, memory answers: (B, T, d_model), (B, S, d_model)
+    def forward(self, x, memory, mask):  # x (B, T, d_model) asks, memory (B, S, d_model) answers
         query = self.split(self.query_projection(x))
         key = self.split(self.key_projection(memory))
         value = self.split(self.value_projection(memory))
         read, weights = attention(query, key, value, mask)
-        self.weights = weights.detach()  # (B, heads, T, S), to look at
-        return self.output_projection(read.transpose(1, 2).flatten(2))  # heads side by side again
+        self.weights = weights.detach()  # (B, heads, T, S), kept for pictures
+        return self.output_projection(read.transpose(1, 2).flatten(2))  # heads concatenated
 
-    def split(self, x):  # (B, T, d_model) -> (B, heads, T, d_k)
+    def split(self, x):  # (B, T or S, d_model) -> (B, heads, T or S, d_k)
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
-def padding_mask(ids):  # True = may attend; (B, 1, 1, S) fits every head and every query
+def padding_mask(ids):  # True = may attend; (B, 1, 1, S) broadcasts over heads and queries
     return (ids != PAD)[:, None, None, :]
 
 
@@ -173,7 +174,7 @@ def batches(pairs, tokens):  # 5.1: sentences of similar length, at most `tokens
         yield pad(sources), pad(shifted), pad(targets)
 
 
-def smoothed_loss(logits, target, epsilon=0.1):  # 5.4: 0.9 for the right token, 0.1 for all of them
+def smoothed_loss(logits, target, epsilon=0.1):  # 5.4: 0.9 on the right token, 0.1 on all alike
     log_p = logits.log_softmax(dim=-1)  # (B, T, V)
     right = log_p.gather(-1, target[:, :, None])[:, :, 0]
     loss = -(1 - epsilon) * right - epsilon * log_p.mean(dim=-1)
@@ -214,7 +215,7 @@ def next_token(model, target, memory, source):  # log-probabilities (B, V)
 @torch.no_grad()
 def greedy_search(model, source, extra=50):  # source (B, S) -> a list of ids for each sentence
     memory = model.eval().encode(source)
-    limit = (source != PAD).sum(dim=1) - 1 + extra  # the source without <eos>, and 50 more
+    limit = (source != PAD).sum(dim=1) - 1 + extra  # the source's length without <eos>, plus extra
     target = torch.full_like(source[:, :1], BOS)
     ended = torch.zeros_like(source[:, 0], dtype=torch.bool)
     while not ended.all():
@@ -228,7 +229,7 @@ def greedy_search(model, source, extra=50):  # source (B, S) -> a list of ids fo
 def beam_search(model, source, beam_size=4, alpha=0.6, extra=50):  # source (1, S) -> a list of ids
     memory = model.eval().encode(source)
     limit = source.size(1) - 1 + extra
-    penalty = [((5 + length) / 6) ** alpha for length in range(limit + 1)]
+    penalty = [((5 + length) / 6) ** alpha for length in range(limit + 1)]  # favours long ones
     alive, finished = [(0.0, [BOS])], []  # log-probability and prefix; score and translation
     for length in range(1, limit + 1):
         rows = len(alive)
@@ -249,9 +250,9 @@ def beam_search(model, source, beam_size=4, alpha=0.6, extra=50):  # source (1, 
 
 
 if __name__ == "__main__":
-    from transformer.data import toy  # the sentences are the one thing that this file doesn't hold
+    from transformer.data import toy  # the only thing that isn't in this file
 
-    torch.set_num_threads(1)  # so small a model is fastest on one core
+    torch.set_num_threads(1)  # a model this small runs fastest on one core
     lines, test = toy.corpus()
     pairs = [(toy.encode(english), toy.encode(german)) for english, german in lines]
     model = Transformer(len(toy.WORDS), d_model=64, d_ff=128, heads=2, layers=2)

@@ -1,4 +1,4 @@
-"""A toy language pair: a hundred words, and a pronoun that depends on the last adjective.
+"""A toy language pair: a hundred words, and a pronoun that depends on one adjective.
 
     The animal didn't cross the street because it was too tired.
     Das Tier überquerte die Straße nicht, weil es zu müde war.

@@ -121,7 +121,7 @@ def _from_rows(rows: Any, language: str, name: str) -> StreamedSplit:
 
 
 def files(corpus: str, stems: Iterable[str], language: str) -> list[tuple[str, str]]:
-    """Return folder and name of the files of some texts, for a :class:`Family`.
+    """Return folder and name of the files of some texts, for a corpus family.
 
     Args:
         corpus: "wmt14" or "wmt-newstest".
