@@ -60,9 +60,9 @@ def one_network() -> Picture:
             picture.box(0, middle - 13, left, 26, word)
             picture.arrow((left, middle), (places[-1][0], middle), tip=False)
             for (place, _), values, colour in (
-                (places[0], x, "query"),
-                (places[2], hidden, "key"),
-                (places[4], output, "value"),
+                (places[0], x, "purple"),
+                (places[2], hidden, "brown"),
+                (places[4], output, "purple"),
             ):
                 width = values.shape[1] * cell
                 picture.box(place, middle - 9, width, 18, fill="ground", corner=0)

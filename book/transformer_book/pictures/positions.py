@@ -1,46 +1,42 @@
 """Picture of chapter 7: a word's vector, plus a row for its position."""
 
-from typing import Any
-
 import torch
 
-from transformer.inference.translator import Translator
+from transformer.data import toy
+from transformer.minimal import sinusoids
 from transformer_book.drawing import Area, Drawing, Number, Picture
+from transformer_book.toy_translator import trained
 
 _ORDERS = (
-    ("The", "animal", "cross", "ed", "the", "street"),
-    ("The", "street", "cross", "ed", "the", "animal"),
+    ("The", "dog", "didn't", "see", "the", "cat"),
+    ("The", "cat", "didn't", "see", "the", "dog"),
 )
 _SHOWN = 4  # numbers of each vector
 
 
 def token_and_position() -> Picture:
-    """Draw "animal" in two sentences: one vector, two positions, two sums."""
-    translator = Translator.from_pretrained("tatoeba-en-de")
-    model: Any = translator.model.eval()  # a Transformer
-    _, animal, *_ = translator.tokenizer.encode("The animal crossed the street")
-    with torch.no_grad():
-        token = model.embedding(torch.tensor([[animal]]))
-        places = [words.index("animal") for words in _ORDERS]
-        sums = [model.positions(token, start=place)[0, 0, :_SHOWN] for place in places]
-    vector = token[0, 0, :_SHOWN]
+    """Draw "dog" in two sentences: one vector, two positions, two sums."""
+    embedding = trained().embedding.weight.detach()
+    vector = (embedding[toy.IDS["dog"]] * embedding.size(1) ** 0.5)[:_SHOWN]
+    places = [words.index("dog") for words in _ORDERS]
+    rows = sinusoids(len(_ORDERS[0]), embedding.size(1))[places, :_SHOWN]
 
     def draw(picture: Drawing) -> None:
         y: Number = 0
-        for words, place, total in zip(_ORDERS, places, sums, strict=True):
+        for words, place, row in zip(_ORDERS, places, rows, strict=True):
             y = _sentence(picture, y, words)
             parts = (
-                ("animal", vector, "purple"),
-                (f"position {place}", total - vector, "brown"),
-                ("sum", total, "blue"),
+                ("dog", vector, "purple"),
+                (f"position {place}", row, "brown"),
+                ("sum", vector + row, "purple"),
             )
             y = (_below if picture.narrow else _beside)(picture, y, parts)
 
     return Picture(
-        "Two sentences of the same words, “The animal crossed the street” and “The street crossed "
-        f"the animal”. In both, “animal” has the vector {_said(vector)}. In the first, the row of "
-        f"position {places[0]} is added, and the sum is {_said(sums[0])}; in the second the row "
-        f"of position {places[1]}, and the sum is {_said(sums[1])}.",
+        "Two sentences of the same words, “The dog didn't see the cat” and “The cat didn't see the "
+        f"dog”. In both, “dog” has the vector {_said(vector)}. In the first, the row of position "
+        f"{places[0]} is added, and the sum is {_said(vector + rows[0])}; in the second the row of "
+        f"position {places[1]}, and the sum is {_said(vector + rows[1])}.",
         draw,
         (688, 274),
         narrow=(372, 392),
@@ -54,7 +50,7 @@ def _said(vector: torch.Tensor) -> str:
 def _sentence(picture: Drawing, y: Number, words: tuple[str, ...]) -> Number:
     """Draw a sentence with its positions below, and return where the next part begins."""
     step: Number = 62 if picture.narrow else 84
-    lit = {words.index("animal"): "purple"}
+    lit = {words.index("dog"): "purple"}
     for place, box in enumerate(picture.tokens(words, 0, y, step, lit, (0.96, 28))):
         x, bottom = box.bottom
         picture.text((x, bottom + 14), str(place), "brown" if place in lit else "soft", 13)

@@ -54,7 +54,7 @@ function plane(title, place, best) {
   for (const [point, lit] of dots) {
     const [a, b] = place(point);
     svg.append(make("circle", {
-      cx: x(a), cy: y(b), r: lit ? 3.6 : 1.7, fill: lit ? "var(--key)" : "var(--soft)",
+      cx: x(a), cy: y(b), r: lit ? 3.6 : 1.7, fill: lit ? "var(--purple)" : "var(--soft)",
       opacity: lit ? .55 : 1,
     }));
   }
@@ -64,12 +64,12 @@ function plane(title, place, best) {
   const [dx, dy] = direction();
   across(dx, dy, shift.value, { stroke: "var(--ink)", "stroke-width": 2 });
   if (best && best.gap > .01)
-    across(best.dx, best.dy, best.at, { stroke: "var(--value)", "stroke-width": 3.5 });
+    across(best.dx, best.dy, best.at, { stroke: "var(--brown)", "stroke-width": 3.5 });
   const taken = {};
   data.points.forEach((point, i) => {
     const [a, b] = place(point), one = data.kinds[i], key = `${Math.round(a * 99) + 0} ${Math.round(b * 99) + 0}`;
     const twice = taken[key] = (taken[key] ?? -1) + 1;
-    const fill = one ? "var(--query)" : "var(--ink)", line = { stroke: "var(--ground)", "stroke-width": 2 };
+    const fill = one ? "var(--brown)" : "var(--ink)", line = { stroke: "var(--ground)", "stroke-width": 2 };
     svg.append(one
       ? make("circle", { cx: x(a), cy: y(b), r: 9, fill, ...line })
       : make("rect", { x: x(a) - 8, y: y(b) - 8, width: 16, height: 16, rx: 2, fill, ...line }),

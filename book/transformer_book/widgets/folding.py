@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from transformer_book.palette import INK, ROLES, RULE
+from transformer_book.palette import COLOURS, INK, RULE
 from transformer_book.widgets.base import Explorer
 
 
@@ -79,7 +79,7 @@ class FoldExplorer(Explorer):
             strict=True,
         ):
             axes.plot([-0.4, 1.4], [-0.4, 1.4], color=RULE)
-            for kind, colour, marker in ((0, INK, "s"), (1, ROLES["query"], "o")):
+            for kind, colour, marker in ((0, INK, "s"), (1, COLOURS["brown"], "o")):
                 axes.plot(*points[self.kinds == kind].T, marker, color=colour, ms=11)
             axes.set(xlim=(-0.5, 1.5), ylim=(-0.5, 1.5), aspect="equal")
             axes.set_title(title)

@@ -21,10 +21,7 @@ def test_the_best_rate_is_of_one_step_and_one_task():
     def run(task, rate, *means):
         return dict(shape=facts.BARE.name, task=task, rate=rate, shares=[means, means])
 
-    low, usual, high, highest = facts.RATES
-    runs = [run("know", low, 0.1, 0.4), run("know", usual, 0.2, 0.3), run("know", high, 0.0, 0.0)]
-    runs += [run("know", highest, 0.1, 0.1)]
-    runs += [run("move", rate, rate, rate) for rate in facts.RATES]
-    assert facts.best_rate(runs, facts.BARE, facts.STEPS[0]) == usual
-    assert facts.best_rate(runs, facts.BARE, facts.STEPS[1]) == low
-    assert facts.best_rate(runs, facts.BARE, facts.STEPS[1], "move") == highest
+    runs = [run("know", 0.001, 0.1, 0.4), run("know", 0.003, 0.2, 0.3), run("move", 0.01, 0.9, 0.8)]
+    assert [facts.known(runs, facts.BARE, step).mean() for step in facts.STEPS] == [0.2, 0.4]
+    assert facts.known(runs, facts.BARE, task="move").mean() == 0.8
+    assert facts.known(runs, facts.BARE, rate=0.003).mean() == 0.3

@@ -1,18 +1,20 @@
 """Random facts, memorised by small networks with and without a feed-forward layer."""
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.layers import EncoderLayer, PositionwiseFeedForward, Residual
+from transformer_book.figures import figure, plot_runs
+from transformer_book.statistics import paired_interval
 from transformer_book.studies.lacking import Missing, Runs, lacking
 from transformer_book.studies.together import Together
 from transformer_book.studies.training_loop import optimise
@@ -23,19 +25,15 @@ SYMBOLS = 24
 STEPS = (500, 1500)  # training steps after which the networks are measured
 RATES = (0.001, 0.003, 0.01, 0.03)  # learning rates
 SEEDS = tuple(range(1, 11))
-BATCH = 128
-
-# "know": a random symbol for each pair. "move": the first symbol of the pair.
-Task = Literal["know", "move"]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The size of a network, layer by layer."""
+    """The size of a network: its vectors, layers, and hidden units per feed-forward layer."""
 
-    d_model: int = 16  #: size of the vectors.
-    layers: int = 1  #: number of encoder layers.
-    d_ff: int = 0  #: hidden units per feed-forward layer; 0 to leave the layer out.
+    d_model: int = 16
+    layers: int = 1
+    d_ff: int = 0  # 0 to leave the layer out
 
     @property
     def name(self) -> str:
@@ -44,11 +42,12 @@ class Shape:
 
 
 BARE = Shape()
-FEED_FORWARD = tuple(Shape(d_ff=units) for units in (8, 16, 32, 64, 128))
-# Attention alone, about as large as with 32, 64 and 128 hidden units.
-WIDER = tuple(Shape(d_model=size) for size in (22, 26, 34))
-# Attention alone; 2, 3 and 5 layers are about as large as 32, 64 and 128 hidden units.
-DEEPER = tuple(Shape(layers=count) for count in (2, 3, 4, 5))
+# Three ways to enlarge it. The last two have about as many parameters as 32, 64 and 128 units.
+WAYS = {
+    "feed-forward layer": tuple(Shape(d_ff=units) for units in (8, 16, 32, 64, 128)),
+    "wider attention": tuple(Shape(d_model=size) for size in (22, 26, 34)),
+    "more layers of attention": tuple(Shape(layers=count) for count in (2, 3, 4, 5)),
+}
 
 
 class Silence(PositionwiseFeedForward):
@@ -57,7 +56,7 @@ class Silence(PositionwiseFeedForward):
     def __init__(self) -> None:
         nn.Module.__init__(self)
 
-    def forward(self, x: Float[Tensor, "B T d_model"]) -> Float[Tensor, "B T d_model"]:
+    def forward(self, x: Tensor) -> Tensor:
         """Return zeros."""
         return torch.zeros_like(x)
 
@@ -79,7 +78,7 @@ class FactNetwork(nn.Module):
             for _ in range(shape.layers)
         )
 
-    def forward(self, pairs: Int[Tensor, "B 2"]) -> Float[Tensor, "B symbols"]:
+    def forward(self, pairs: Tensor) -> Tensor:
         """Return the logits of the answers."""
         x = F.embedding(pairs, self.embedding) * self.embedding.size(1) ** 0.5 + self.positions
         for layer in self.layers:
@@ -87,8 +86,8 @@ class FactNetwork(nn.Module):
         return x[:, 1] @ self.embedding.T
 
 
-def all_pairs(task: Task) -> tuple[Int[Tensor, "pairs 2"], Int[Tensor, "pairs"]]:
-    """Return every pair of symbols and its answer; both are the same on every call."""
+def all_pairs(task: str) -> tuple[Tensor, Tensor]:
+    """Return every pair of symbols and its answer: a random symbol, or to "move" the first one."""
     pairs = torch.cartesian_prod(torch.arange(SYMBOLS), torch.arange(SYMBOLS))
     if task == "move":
         return pairs, pairs[:, 0]
@@ -96,26 +95,20 @@ def all_pairs(task: Task) -> tuple[Int[Tensor, "pairs 2"], Int[Tensor, "pairs"]]
     return pairs, torch.from_numpy(answers)
 
 
-def learn(
-    shape: Shape,
-    task: Task,
-    rate: float,
-    seeds: Sequence[int] = SEEDS,
-    steps: Sequence[int] = STEPS,
-) -> list[list[float]]:
+def learn(shape: Shape, task: str, rate: float) -> list[list[float]]:
     """Train one network per seed at a constant rate after a warm-up; measure them on the way."""
     pairs, answers = all_pairs(task)
-    networks = Together(lambda: FactNetwork(shape), seeds)
-    draws = [np.random.default_rng(seed) for seed in seeds]
+    networks = Together(lambda: FactNetwork(shape), SEEDS)
+    draws = [np.random.default_rng(seed) for seed in SEEDS]
     shares, done = [], 0
 
     def loss(step: int) -> Tensor:
-        rows = torch.from_numpy(np.stack([draw.integers(len(pairs), size=BATCH) for draw in draws]))
+        rows = torch.from_numpy(np.stack([draw.integers(len(pairs), size=128) for draw in draws]))
         logits = networks(pairs[rows])
         # The sum over the networks, so that each gets the gradient of its own mean loss.
-        return F.cross_entropy(logits.flatten(0, 1), answers[rows].flatten()) * len(seeds)
+        return F.cross_entropy(logits.flatten(0, 1), answers[rows].flatten()) * len(SEEDS)
 
-    for goal in steps:
+    for goal in STEPS:
         start = done
 
         def climb(step: int, start: int = start) -> float:
@@ -124,31 +117,45 @@ def learn(
         optimise(networks, loss, goal - done, climb)
         done = goal
         with torch.no_grad():
-            logits = networks(pairs.expand(len(seeds), -1, -1))
+            logits = networks(pairs.expand(len(SEEDS), -1, -1))
         shares.append((logits.argmax(dim=-1) == answers).float().mean(dim=1).tolist())
     return np.transpose(shares).tolist()
 
 
-def parameters(shape: Shape) -> int:
-    """Count the parameters of a network."""
-    return sum(weight.numel() for weight in FactNetwork(shape).parameters())
+def known(
+    runs: Runs, shape: Shape, step: int = STEPS[-1], rate: float | None = None, task: str = "know"
+) -> Float[np.ndarray, "seeds"]:
+    """Return the recorded shares after a step, at the learning rate with the best mean if None."""
+    found = {
+        run["rate"]: np.array(run["shares"])[:, STEPS.index(step)]
+        for run in runs
+        if (run["shape"], run["task"]) == (shape.name, task)
+    }
+    return found[rate] if rate else max(found.values(), key=np.mean)
 
 
-def shares_of(
-    runs: Iterable[Mapping[str, Any]], shape: Shape, rate: float, task: Task = "know"
-) -> Float[np.ndarray, "seeds steps"]:
-    """Return the recorded shares for one shape, learning rate and task."""
-    wanted = shape.name, rate, task
-    (found,) = [r["shares"] for r in runs if (r["shape"], r["rate"], r["task"]) == wanted]
-    return np.array(found)
+def lead(
+    runs: Runs, units: int, rival: Shape, step: int = STEPS[-1], rate: float | None = None
+) -> str:
+    """Write the lead of a feed-forward layer over a network without one, in points."""
+    ours, theirs = (known(runs, shape, step, rate) for shape in (Shape(d_ff=units), rival))
+    low, high = paired_interval(100 * (ours - theirs))
+    return f"{100 * (ours - theirs).mean():+.1f} ({low:+.1f} to {high:+.1f})"
 
 
-def best_rate(
-    runs: Sequence[Mapping[str, Any]], shape: Shape, step: int, task: Task = "know"
-) -> float:
-    """Return the learning rate with the highest mean share after one of ``STEPS``."""
-    at = STEPS.index(step)
-    return max(RATES, key=lambda rate: shares_of(runs, shape, rate, task)[:, at].mean())
+def by_size(runs: Runs) -> None:
+    """Draw the shares of facts known by the number of parameters."""
+    sizes = {run["shape"]: run["parameters"] for run in runs}
+    axes: Any = figure(height=3.8)[1]
+    looks = zip(WAYS.items(), ("purple", "brown", "grey"), ("-", "--", ":"), strict=True)
+    for (name, shapes), colour, line in looks:
+        shapes = (BARE, *shapes)
+        shares = np.transpose([known(runs, shape) for shape in shapes])
+        plot_runs(axes, [sizes[s.name] for s in shapes], shares, colour, name, ls=line, marker="o")
+    axes.set(xlabel="parameters", ylabel="facts known", ylim=(0, 1.03))
+    axes.set_yticks([0, 0.5, 1], ["0", "50%", "100%"])
+    axes.legend(loc=(0.42, 0.08))
+    plt.show()
 
 
 #: What the record says before its runs.
@@ -157,10 +164,11 @@ HEADING = dict(steps=STEPS, seeds=SEEDS)
 
 def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
-    shapes = {shape.name: shape for shape in (BARE, *FEED_FORWARD, *WIDER, *DEEPER)}
+    shapes = {shape.name: shape for shape in (BARE, *sum(WAYS.values(), ()))}
     cases = [*lacking(runs, shape=[BARE.name], task=["move"], rate=RATES)]
     for case in cases + [*lacking(runs, shape=shapes, task=["know"], rate=RATES)]:
         shape = shapes[case["shape"]]
         shares = learn(**case | dict(shape=shape))
-        means = [sum(share) / len(SEEDS) for share in zip(*shares, strict=True)]
-        yield case | dict(parameters=parameters(shape), shares=shares), f"{case}: {means}"
+        parameters = sum(weight.numel() for weight in FactNetwork(shape).parameters())
+        means = np.mean(shares, axis=0).tolist()
+        yield case | dict(parameters=parameters, shares=shares), f"{case}: {means}"

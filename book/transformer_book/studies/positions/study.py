@@ -1,74 +1,40 @@
 """Name the symbol to your left: a task that needs order and nothing else."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from transformer.model.config import Positions, TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.training.schedule import learning_rate
+from transformer_book.figures import figure, plot_runs
+from transformer_book.palette import PALE
+from transformer_book.statistics import paired_interval
 from transformer_book.studies.training_loop import optimise
 
 RECORD = Path(__file__).parent / "record.json"
 
 SYMBOLS, FIRST_SYMBOL = 13, 3
-WINDOW = 16  # symbols of a training sequence
-ROWS = 256  # of the learned table
+WINDOW, LONG = 16, 128  # symbols of a training sequence, and of a longer test sequence
 PLACES = (0, 8, 16, 24, 32, 40, 48, 64, 96, 128, 160, 200, 240)  # first positions of test windows
-LONG = 128  # symbols of a longer test sequence
 STEPS = (250, 500, 1000, 2000)  # training steps after which the model is measured
 FACTORS = (0.5, 0.25, 1.0)  # of the learning rate of Eq. (3); the first is the main one
-SEEDS = tuple(range(1, 11))
-WARMUP, BATCH = 100, 16
-HELD_OUT = 99  # seed of the test sequences
+SEEDS = range(1, 11)
+# The kind of positions, and how many training uses: its windows begin anywhere and end below.
+WAYS: tuple[tuple[Positions, int], ...] = (
+    ("none", 16), ("learned", 16), ("sinusoidal", 16), ("learned", 64), ("sinusoidal", 64),
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Way:
-    """The kind of positions that a model has, and how many of them training uses."""
-
-    positions: Positions  #: as in :class:`~transformer.model.config.TransformerConfig`.
-    #: number of positions in training. Every batch begins at a position drawn so that its windows
-    #: end below this one; 16 means that all begin at 0.
-    trained: int
-
-    def model(self, seed: int) -> Transformer:
-        """Make a model with random weights. Its decoder is not used."""
-        torch.manual_seed(seed)
-        return Transformer(
-            TransformerConfig(
-                FIRST_SYMBOL + SYMBOLS,
-                d_model=64,
-                d_ff=128,
-                num_heads=4,
-                num_layers=1,
-                dropout=0.0,
-                positions=self.positions,
-                max_length=ROWS,
-            )
-        )
-
-
-WAYS = (
-    Way("none", 16),
-    Way("learned", 16),
-    Way("sinusoidal", 16),
-    Way("learned", 64),
-    Way("sinusoidal", 64),
-)
-
-
-def windows(
-    count: int, generator: torch.Generator, length: int = WINDOW
-) -> tuple[Int[Tensor, "count length"], Int[Tensor, "count length"]]:
+def windows(count: int, generator: torch.Generator, length: int = WINDOW) -> tuple[Tensor, Tensor]:
     """Draw random symbols, and for each the symbol to its left; 0 for the first, which has none."""
     ids = torch.randint(FIRST_SYMBOL, FIRST_SYMBOL + SYMBOLS, (count, length), generator=generator)
     left = ids.roll(1, dims=1)
@@ -76,8 +42,8 @@ def windows(
     return ids, left
 
 
-def run(model: Transformer, ids: Int[Tensor, "B T"], start: int = 0) -> Float[Tensor, "B T V"]:
-    """Encode a window that begins at position ``start``, and return logits of the left symbol."""
+def run(model: Transformer, ids: Tensor, start: int = 0) -> Tensor:
+    """Encode symbols that begin at position ``start``, and return logits of the left symbol."""
     x = model.positions(model.embedding(ids), start)
     for layer in model.encoder:
         x = layer(x)
@@ -86,72 +52,96 @@ def run(model: Transformer, ids: Int[Tensor, "B T"], start: int = 0) -> Float[Te
 
 
 @torch.no_grad()
-def right_answers(
-    model: Transformer, start: int = 0, length: int = WINDOW, count: int = 128
-) -> Float[np.ndarray, "places"]:
-    """Return the share of right answers at each place of new windows except the first."""
-    ids, left = windows(count, torch.Generator().manual_seed(HELD_OUT), length)
-    named = run(model, ids, start).argmax(dim=-1)
-    shares: np.ndarray = (named == left)[:, 1:].double().mean(dim=0).numpy()
+def right_answers(model: Transformer, start: int, length: int, count: int) -> np.ndarray:
+    """Return the share of right answers at each place of new sequences except the first."""
+    ids, left = windows(count, torch.Generator().manual_seed(99), length)
+    right = run(model, ids, start).argmax(dim=-1) == left
+    shares: np.ndarray = right[:, 1:].double().mean(dim=0).numpy()
     return shares
 
 
 def learn(
-    way: Way, seed: int, factor: float = FACTORS[0], steps: Sequence[int] = STEPS
-) -> tuple[Transformer, list[dict[str, list[float]]]]:
-    """Train a model, and measure it after each of ``steps`` on windows and on longer sequences."""
-    model, generator = way.model(seed), torch.Generator().manual_seed(1000 + seed)
-    measured = []
+    positions: Positions, trained: int, seed: int, factor: float
+) -> list[dict[str, list[float]]]:
+    """Train an encoder of one layer; measure it on windows and on longer sequences."""
+    torch.manual_seed(seed)
+    sizes: dict[str, Any] = dict(d_model=64, d_ff=128, num_heads=4, num_layers=1, dropout=0.0)
+    model = Transformer(
+        TransformerConfig(FIRST_SYMBOL + SYMBOLS, positions=positions, max_length=256, **sizes)
+    )
+    generator, measured = torch.Generator().manual_seed(1000 + seed), []
 
     def measure() -> None:
-        longer = [np.nan, *right_answers(model, length=LONG, count=32)]
+        along = [np.nan, *right_answers(model, 0, LONG, count=32)]
         measured.append(
             dict(
-                windows=[float(right_answers(model, place).mean()) for place in PLACES],
-                longer=np.nanmean(np.reshape(longer, (-1, WINDOW)), axis=1).tolist(),
+                windows=[float(right_answers(model, p, WINDOW, 128).mean()) for p in PLACES],
+                longer=np.nanmean(np.reshape(along, (-1, WINDOW)), axis=1).tolist(),
             )
         )
 
     def loss(step: int) -> Tensor:
-        if step - 1 in steps:
+        if step - 1 in STEPS:
             measure()
-        start = int(torch.randint(way.trained - WINDOW + 1, (), generator=generator))
-        ids, left = windows(BATCH, generator)
+        start = int(torch.randint(trained - WINDOW + 1, (), generator=generator))
+        ids, left = windows(16, generator)
         return F.cross_entropy(run(model, ids, start).flatten(0, 1), left.flatten(), ignore_index=0)
 
-    optimise(model, loss, steps[-1], lambda step: learning_rate(step, 64, WARMUP, factor))
+    optimise(model, loss, STEPS[-1], lambda step: learning_rate(step, 64, 100, factor))
     measure()
-    return model, measured
+    return measured
 
 
-def shares_of(
-    runs: Iterable[Mapping[str, Any]], way: Way, test: str, factor: float = FACTORS[0]
-) -> Float[np.ndarray, "seeds steps places"]:
-    """Return the recorded shares of a way in one test, of shape (seeds, steps, places)."""
-    return np.array(
-        [
-            [each[test] for each in run["measured"]]
-            for run in sorted(runs, key=lambda run: run["seed"])
-            if (run["positions"], run["trained"], run["factor"])
-            == (way.positions, way.trained, factor)
-        ],
-        dtype=float,
+def shares(
+    runs: Sequence[Mapping[str, Any]], positions: str, trained: int, factor: float = FACTORS[0]
+) -> dict[str, Float[np.ndarray, "seeds steps places"]]:
+    """Return the recorded shares of right answers, inside and beyond ``trained`` positions."""
+    way: dict[str, Any] = dict(positions=positions, factor=factor)
+    way["trained"] = 16 if positions == "none" else trained
+    found = [run["measured"] for run in runs if way.items() <= run.items()]
+    short, long = (
+        np.array([[each[test] for each in one] for one in found]) for test in ("windows", "longer")
     )
-
-
-def inside_and_beyond(
-    runs: Iterable[Mapping[str, Any]], way: Way, trained: int, factor: float = FACTORS[0]
-) -> dict[str, Float[np.ndarray, "seeds steps"]]:
-    """Average the recorded shares inside and beyond the first ``trained`` positions."""
-    runs, places = list(runs), np.array(PLACES)
-    windows = shares_of(runs, way, "windows", factor)
-    longer = shares_of(runs, way, "longer", factor)
+    places, blocks = np.array(PLACES), trained // WINDOW
     return {
-        "windows inside": windows[..., places + WINDOW <= trained].mean(axis=-1),
-        "windows beyond": windows[..., places >= trained].mean(axis=-1),
-        "sequence inside": longer[..., : trained // WINDOW].mean(axis=-1),
-        "sequence beyond": longer[..., trained // WINDOW :].mean(axis=-1),
+        "windows inside": short[..., places + WINDOW <= trained],
+        "windows beyond": short[..., places >= trained],
+        "sequence inside": long[..., :blocks],
+        "sequence beyond": long[..., blocks:],
     }
+
+
+def lead(
+    runs: Sequence[Mapping[str, Any]], trained: int, test: str, step: int = -1,
+    factor: float = FACTORS[0], form: str = "+z.2f",
+) -> str:  # fmt: skip
+    """Write the lead of sinusoids over the learned table, with its interval, paired by seed."""
+    ours, theirs = (
+        shares(runs, kind, trained, factor)[test][:, step].mean(axis=-1)
+        for kind in ("sinusoidal", "learned")
+    )
+    low, high = paired_interval(ours - theirs)
+    return f"{(ours - theirs).mean():{form}} ({low:{form}} to {high:{form}})"
+
+
+def along_a_sequence(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Draw the shares of right answers along a sequence that is longer than any in training."""
+    panels: Any = figure(1, 2, height=3.4, sharey=True)[1]
+    for axes, trained in zip(panels, (16, 64), strict=True):
+        for kind, colour, line in (
+            ("sinusoidal", "purple", "-"), ("learned", "brown", "--"), ("none", "grey", ":"),
+        ):  # fmt: skip
+            found = shares(runs, kind, trained)
+            both = [found["sequence inside"], found["sequence beyond"]]
+            right = np.concatenate(both, axis=-1)[:, -1]
+            plot_runs(axes, np.arange(15, LONG, WINDOW), right, colour, kind, ls=line, marker=".")
+        axes.axvspan(0, trained - 1, color=PALE, zorder=0)
+        axes.set(title=f"trained on positions 0 to {trained - 1}", xlabel="position")
+        axes.set(ylim=(-0.03, 1.05), xticks=[0, 32, 64, 96, 127])
+    panels[0].set_yticks([0, 0.5, 1], ["0", "50%", "100%"])
+    panels[0].set_ylabel("right answers")
+    panels[1].legend(loc="upper right")
+    plt.show()
 
 
 #: What the record says before its runs.
@@ -160,10 +150,8 @@ HEADING = dict(steps=STEPS, places=PLACES, long=LONG)
 
 def missing(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
     """Train what a record lacks, and yield each run with a line about it."""
-    done = {(run["positions"], run["trained"], run["factor"], run["seed"]) for run in runs}
-    for factor, seed, way in product(FACTORS, SEEDS, WAYS):
-        if (way.positions, way.trained, factor, seed) in done:
-            continue
-        _, measured = learn(way, seed, factor)
-        run = dict(positions=way.positions, trained=way.trained, factor=factor, seed=seed)
-        yield run | dict(measured=measured), f"{way}, {factor}, seed {seed}: {measured[-1]}"
+    for factor, seed, (positions, trained) in product(FACTORS, SEEDS, WAYS):
+        case = dict(positions=positions, trained=trained, factor=factor, seed=seed)
+        if not any(case.items() <= run.items() for run in runs):
+            measured = learn(positions, trained, seed, factor)
+            yield case | dict(measured=measured), f"{case}: {measured[-1]}"
