@@ -1,7 +1,6 @@
-"""Pictures of chapter 6: three masks, and the influence of inputs on outputs."""
+"""Picture of chapter 6: three masks."""
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -145,31 +144,3 @@ def _block(picture: Drawing, shown: MaskedAttention, top: Number) -> None:
     for j in np.flatnonzero(~seen).tolist():
         picture.box(left + wide * j + 1, line + 33, wide - 2, 26, "−∞", "hidden", corner=0)
     picture.grid(left, line + 64, [weights.numpy()], "key", size, ["weight"], (), 2, 1.0)
-
-
-class Influences(Picture):
-    """How strongly each output (row) depends on each input; a stepped line bounds the future."""
-
-    def __init__(
-        self, maps: Mapping[str, Float[Tensor, "T T"]], inputs: Sequence[str], labels: Sequence[str]
-    ) -> None:
-        largest = (
-            f"{name}: {', '.join(inputs[place] for place in reads.argmax(dim=1).tolist())}"
-            for name, reads in maps.items()
-        )
-        corners = np.repeat(range(len(inputs) + 1), 2).tolist()
-        wide, high = 36, 28
-
-        def draw(picture: Drawing) -> None:
-            for number, (name, reads) in enumerate(maps.items()):
-                x, y = (58, 52 + 274 * number) if picture.narrow else (58 + 366 * number, 52)
-                shares = (reads / reads.amax(dim=1, keepdim=True)).numpy()
-                shown = np.where(shares < 0.05, np.nan, shares)
-                picture.text((x, y - 40), name, anchor="start", bold=True)
-                picture.grid(x, y, shown, "key", (wide, high), labels, inputs, 1, 1.0)
-                steps = zip(corners[2:], corners[1:-1], strict=True)  # right of the diagonal
-                points = [(x + wide * column, y + high * row) for column, row in steps]
-                picture.arrow(*points, colour="query", width=2.5, tip=False)
-
-        described = f"The input on which each output depends most, {'; '.join(largest)}."
-        super().__init__(described, draw, (688, 256), narrow=(372, 530))

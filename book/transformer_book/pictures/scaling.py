@@ -52,7 +52,7 @@ def three_divisors() -> Picture:
                 room = lane - 36
                 picture.box(x, y, room, 20, fill="pale", corner=3)
                 if room * weight >= 0.5:
-                    picture.box(x, y, room * weight, 20, fill="key", corner=3)
+                    picture.box(x, y, room * weight, 20, fill="purple", corner=3)
                 picture.text((x + room + 5, y + 10), f"{weight:.2f}", size=12, anchor="start")
 
     height = 50 + 25 * len(words)

@@ -15,9 +15,9 @@ class Lookups:
     """The task of finding the values of the requested keys."""
 
     slots: int
-    entries: int = 12
-    keys: int = 24
-    values: int = 8
+    entries: int
+    keys: int
+    values: int
 
     def batch(
         self, size: int, seed: int
@@ -34,53 +34,46 @@ class Lookups:
 class LookupModel(nn.Module):
     """Embeddings, one multi-head attention, a readout of ``hidden`` units: as large for any h."""
 
-    def __init__(
-        self,
-        task: Lookups,
-        num_heads: int,
-        d_model: int = 64,
-        d_k: int | None = None,
-        hidden: int = 0,
-    ):
+    def __init__(self, task: Lookups, num_heads: int, d_model: int, hidden: int = 0):
         super().__init__()
         self.task = task
         # Each slot has its own vectors: "key 5 in slot 2" is another question than "in slot 1".
         self.asked = nn.Embedding(task.slots * task.keys, d_model)
         self.key, self.value = (nn.Embedding(n, d_model) for n in (task.keys, task.values))
-        self.attention = MultiHeadAttention(d_model, num_heads, d_k)
+        self.attention = MultiHeadAttention(d_model, num_heads)
         outputs = task.slots * task.values
         self.answer: nn.Module = nn.Linear(d_model, outputs)
         if hidden:
             self.answer = nn.Sequential(
                 nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, outputs)
             )
-        self.offset: Tensor
-        self.register_buffer("offset", torch.arange(task.slots) * task.keys)
 
     def forward(
         self, asked: Int[Tensor, "B slots"], table: Int[Tensor, "B entries 2"]
     ) -> Float[Tensor, "B slots values"]:
         """Return the logits of each slot's value."""
-        query = self.asked(asked + self.offset).sum(dim=1, keepdim=True)  # one vector for all slots
+        asked = asked + torch.arange(self.task.slots) * self.task.keys
+        query = self.asked(asked).sum(dim=1, keepdim=True)  # one vector for all slots
         entries = self.key(table[..., 0]) + self.value(table[..., 1])
         read = self.attention(query, entries)
         return self.answer(read).unflatten(-1, (self.task.slots, -1)).squeeze(1)
 
 
-def train_lookups(
-    model: LookupModel, steps: int = 400, batch_size: int = 128, seed: int = 0, rate: float = 5e-3
-) -> None:
+def train_lookups(model: LookupModel, steps: int, batch_size: int, seed: int, rate: float) -> None:
     """Train a model in place on fresh tables; the learning rate decays linearly to zero."""
 
     def loss(step: int) -> Tensor:
-        asked, table, right = model.task.batch(batch_size, seed=seed * 1_000_000 + step - 1)
+        asked, table, right = model.task.batch(batch_size, seed * 1_000_000 + step)
         return nn.functional.cross_entropy(model(asked, table).flatten(0, 1), right.flatten())
 
     optimise(model, loss, steps, lambda step: rate * (1 - (step - 1) / steps))
+    model.eval()
 
 
 @torch.no_grad()
-def lookup_accuracy(model: LookupModel, size: int = 2000, seed: int = 10**12) -> float:
-    """Return the share of right answers over all slots of ``size`` new tables."""
+def right_answers(
+    model: LookupModel, size: int = 2000, seed: int = 10**12
+) -> Float[Tensor, " slots"]:
+    """Return the share of right answers for each slot, over ``size`` new tables."""
     asked, table, right = model.task.batch(size, seed)
-    return (model(asked, table).argmax(dim=-1) == right).float().mean().item()
+    return (model(asked, table).argmax(dim=-1) == right).float().mean(dim=0)

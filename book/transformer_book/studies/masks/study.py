@@ -1,122 +1,98 @@
-"""Transformers trained with and without the causal mask, tested with the truth and on their own."""
+"""The toy translator with a causal mask that hides too little: it copies the answer it can see."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import Tensor
 
-from transformer.data.batching import Batch
-from transformer.inference.decoding import greedy_search
-from transformer.training.schedule import learning_rate
+from transformer import minimal
+from transformer.data import toy
 from transformer_book.studies.lacking import Missing, Runs, lacking
-from transformer_book.studies.masks.influence import influence
-from transformer_book.studies.masks.peeking import PeekingTransformer
-from transformer_book.studies.toy import PAD, ToyTask, recited, toy_config, train_toy
+from transformer_book.toy_translator import SIZES, translate
 
 RECORD = Path(__file__).parent / "record.json"
 
-# Three to six of ten symbols, to be written backwards.
-TASK = ToyTask(lambda symbols: symbols[::-1], symbols=10, shortest=3, longest=6)
-
 #: Number of later positions that the decoder sees, by the name of the mask.
 MASKS = {"causal mask": 0, "one position too many": 1, "no mask": 99}
-STEPS = (250, 1000)  # training steps before each measurement
-SEEDS = tuple(range(1, 11))
-WARMUP = 100
-BATCH = 32
+SEEDS = range(5)
+TRAINING: dict[str, Any] = dict(steps=600, tokens=400, warmup=200, factor=0.4)
 
 
-def learn(
-    mask: str, seed: int, steps: Sequence[int] = STEPS, size: int = 200
-) -> tuple[PeekingTransformer, list[dict[str, float]]]:
-    """Train a model and measure it at given steps. Adam starts afresh after each measurement."""
-    torch.manual_seed(seed)
-    model = PeekingTransformer(toy_config(TASK), MASKS[mask])
-    found, done = [], 0
-    for goal in steps:
-        start = done
-
-        def rate(step: int, start: int = start) -> float:
-            return learning_rate(start + step, model.config.d_model, WARMUP)
-
-        losses = train_toy(model, TASK, goal - done, BATCH, seed=1000 * seed + goal, rate=rate)
-        done = goal
-        found.append(dict(loss=float(losses[-20:].mean())) | measure(model, size))
-    return model, found
-
-
-def measure(model: PeekingTransformer, size: int = 200) -> dict[str, float]:
-    """Measure a model on new sequences; each number is a share, from 0 to 1.
-
-    Returns:
-        ``forced``: sequences with every symbol right when the true symbols before it are given.
-        ``generated``: sequences that greedy search writes without a mistake. ``empty``: sequences
-        of which it writes nothing. ``causal forced`` and ``causal generated``: the same under the
-        causal mask, whatever the mask in training. ``source``: the source's share of the influence
-        of source and target on the logits. ``label``: outputs that depend on their own label more
-        than on any other target input, among those whose label is an input.
-    """
-    model.eval()
-    batch = TASK.batch(size, seed=10**12 + 1)
-    written = greedy_search(model, batch.source, batch.labels.size(1) + 5)
-    found = {
-        "forced": forced(model, batch),
-        "generated": recited(model, batch),
-        "empty": sum(one.tokens == [] for one in written) / size,
-    }
-    with seeing(model, 0):
-        found |= {"causal forced": forced(model, batch), "causal generated": recited(model, batch)}
-    return found | dependence(model)
-
-
-@torch.no_grad()
-def forced(model: torch.nn.Module, batch: Batch) -> float:
-    """Return the share of sequences with every symbol right under teacher forcing."""
-    guess = model(batch.source, batch.target_input).argmax(dim=-1)
-    right = (guess == batch.labels) | (batch.labels == PAD)
-    return right.all(dim=1).sum().item() / len(right)
-
-
-def dependence(model: PeekingTransformer, pairs: int = 5) -> dict[str, float]:
-    """Measure ``source`` and ``label`` of :func:`measure` on sequences of six symbols."""
-    batch = TASK.batch(pairs, seed=7, length=6)
-    source, label = [], []
-    for ids, target in zip(batch.source, batch.target_input, strict=True):
-        to_target, to_source = influence(model, ids[None], target[None])
-        source.append((to_source.sum() / (to_source.sum() + to_target.sum())).item())
-        places = torch.arange(len(target) - 1)
-        label.append((to_target[:-1].argmax(dim=1) == places + 1).float().mean().item())
-    return dict(source=float(np.mean(source)), label=float(np.mean(label)))
+def seeing(future: int) -> Callable[[int], Tensor]:
+    """Make a causal mask that shows so many later positions."""
+    return lambda length: torch.ones(length, length, dtype=torch.bool).tril(future)
 
 
 @contextmanager
-def seeing(model: PeekingTransformer, future: int) -> Iterator[None]:
-    """Change how many later positions a model sees inside a ``with`` block."""
-    usual, model.future = model.future, future
-    try:
+def mask_in_use(future: int) -> Iterator[None]:
+    """Put such a mask into the program inside a ``with`` block."""
+    with patch.object(minimal, "causal_mask", seeing(future)):
         yield
-    finally:
-        model.future = usual
+
+
+def learn(future: int, seed: int) -> tuple[minimal.Transformer, float, list[toy.Sentence]]:
+    """Train the toy translator under such a mask; return its last loss and the test as well."""
+    random.seed(seed)
+    torch.manual_seed(seed)
+    lines, test = toy.corpus(seed=seed)
+    pairs = [(toy.encode(english), toy.encode(german)) for english, german in lines]
+    model = minimal.Transformer(len(toy.WORDS), **SIZES)
+    with mask_in_use(future):
+        losses = list(minimal.train(model, pairs, **TRAINING))
+    return model, sum(losses[-100:]) / 100, test
+
+
+@torch.no_grad()
+def predicted(model: minimal.Transformer, english: list[str], german: list[str]) -> float:
+    """Return the share of words, ends included, that a model predicts while it reads them."""
+    target = [toy.encode(line) for line in german]
+    shifted = minimal.pad([[minimal.BOS, *ids[:-1]] for ids in target])
+    source, labels = minimal.pad([toy.encode(line) for line in english]), minimal.pad(target)
+    guess = model.eval()(source, shifted).argmax(dim=-1)
+    return (guess == labels)[labels != minimal.PAD].float().mean().item()
+
+
+def measure(model: minimal.Transformer, test: list[toy.Sentence], future: int) -> dict[str, Any]:
+    """Measure a model under a mask; each number is a share, from 0 to 1.
+
+    Returns:
+        ``given``: words that it predicts with the true German to read. ``copied``: the same with
+        the German of another sentence, so that only a copy is right. ``generated``: sentences that
+        it translates without a mistake. ``wide``: what it makes of the book's sentence.
+    """
+    english, german = [s.english for s in test], [s.german() for s in test]
+    with mask_in_use(future):
+        written = translate(model, english)
+        return dict(
+            given=predicted(model, english, german),
+            copied=predicted(model, english, german[1:] + german[:1]),
+            generated=sum(map(toy.Sentence.is_right, test, written)) / len(test),
+            wide=translate(model, [toy.WIDE.english])[0],
+        )
 
 
 def numbers_of(
     runs: Iterable[Mapping[str, Any]], mask: str, name: str
-) -> Float[np.ndarray, "seeds steps"]:
-    """Return one recorded measurement for all seeds and steps, of shape (seeds, steps)."""
-    found = [run["found"] for run in runs if run["mask"] == mask]
-    return np.array([[step[name] for step in run] for run in found])
+) -> Float[np.ndarray, " seeds"]:
+    """Return one recorded measurement per seed."""
+    return np.array([run[name] for run in runs if run["mask"] == mask])
 
 
 #: What the record says before its runs.
-HEADING = dict(steps=STEPS)
+HEADING = dict(model=SIZES, training=TRAINING)
 
 
 def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
     for case in lacking(runs, seed=SEEDS, mask=MASKS):
-        _, found = learn(**case)
-        yield case | dict(found=found), f"{case}: {found[-1]}"
+        future = MASKS[case["mask"]]
+        model, loss, test = learn(future, case["seed"])
+        found = dict(loss=loss) | measure(model, test, future)
+        yield case | found, f"{case}: {found}"
