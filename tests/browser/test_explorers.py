@@ -115,7 +115,7 @@ MAKE = {
     "patches": lambda: PatchExplorer(
         study.encoder(load_task("digits")), VECTORS[:2, :64].reshape(2, 8, 8), [3, 5]
     ),
-    "depth": lambda: DepthExplorer(DEPTHS["found"]["fused"], DEPTHS["tokens"]),
+    "depth": lambda: DepthExplorer(DEPTHS["found"], DEPTHS["tokens"]),
     "passes": lambda: book.DecoderPasses(shipped(), "The cat slept.", "Die Katze schlief ein."),
     "beam": beam,
     "walk": walk,

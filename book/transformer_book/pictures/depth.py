@@ -46,7 +46,7 @@ def keeps_itself() -> Picture:
                          else "Without a residual connection", bold=True)  # fmt: skip
 
             def strip(name: str, top: Number, middle: Number = middle) -> None:
-                colour = "query" if name == "x" else "key" if name == "update" else "purple"
+                colour = "brown" if name == "update" else "purple"
                 picture.strip(middle - wide / 2, top, vectors[name], colour, cell, largest=largest)
 
             picture.text((middle - wide / 2 - 8, y + 50), f"“{_WORD}”", anchor="end", bold=True)
@@ -57,11 +57,11 @@ def keeps_itself() -> Picture:
             strip("update", y + 146)
             if not residual:
                 like = f"cosine with “{_WORD}”: {cosines['update']:.2f}"
-                picture.text((middle, y + 188), like, "key", bold=True)
+                picture.text((middle, y + 188), like, "brown", bold=True)
                 continue
             side, plus = middle + wide / 2 + 34, y + 194
             picture.arrow((middle + wide / 2 + 2, y + 50), (side, y + 50), (side, plus),
-                          (middle + 15, plus), colour="query", width=3)  # fmt: skip
+                          (middle + 15, plus), colour="soft", width=3)  # fmt: skip
             picture.arrow((middle, y + 168), (middle, plus - 13))
             picture.box(middle - 12, plus - 12, 24, 24, "+", "pale", edge="rule", corner=12)
             picture.arrow((middle, plus + 13), (middle, plus + 34))

@@ -49,11 +49,11 @@ def three_jobs() -> Picture:
         picture.text((left + cell * _NUMBERS / 2, 34), "8,000 × 256", "soft", 12)
         picture.text((left + cell * _NUMBERS / 2, 52), "9 × 12 here", "soft", 12)
         for i, word in enumerate(_ROWS):
-            lit = {"animal": "query", "Tier": "key", "überqu": "value"}.get(word)
+            lit = {"animal": "purple", "Tier": "brown", "überqu": "ink"}.get(word)
             picture.text((left - 8, middle[i]), word, lit or "ink", 13, "end", bold=bool(lit))
         picture.grid(left, top, rows, "ink", (cell, row))
         for word, colour, number, stack in (
-            ("animal", "query", "1", "encoder"), ("Tier", "key", "2", "decoder"),
+            ("animal", "purple", "1", "encoder"), ("Tier", "brown", "2", "decoder"),
         ):  # fmt: skip
             y, width = middle[_ROWS.index(word)], cell * _NUMBERS
             picture.box(wide + 4, y - row / 2 + 1, names + 16, row - 2, edge=colour, fill="pale")
@@ -64,8 +64,8 @@ def three_jobs() -> Picture:
             picture.text((wide / 2, y + 20), "row × 16", "soft", 12)
             picture.arrow((wide + 4, y), (wide / 2, y), box.bottom, colour=colour, width=2)
         start = right + 12
-        picture.text((start, 14), "3: next token", "value", 13, "start", bold=True)
-        picture.strip(start + 16, 26, state, "value", ((bar + 16) / _NUMBERS, 16))
+        picture.text((start, 14), "3: next token", "ink", 13, "start", bold=True)
+        picture.strip(start + 16, 26, state, "ink", ((bar + 16) / _NUMBERS, 16))
         picture.text((start, 34), "h", anchor="start", bold=True)
         picture.text((start, 60), "logit = h · row", "soft", 12, "start")
         largest = max(map(abs, logits))
@@ -74,7 +74,7 @@ def three_jobs() -> Picture:
             best = value == max(logits)
             length = abs(value) / largest * bar * 0.66
             at = zero if value > 0 else zero - length
-            picture.box(at, y - 8, length, 16, "", "value" if best else "hidden", corner=2)
+            picture.box(at, y - 8, length, 16, "", "ink" if best else "hidden", corner=2)
             picture.text((start + bar + 40, y), f"{value:.1f}", "ink", 13, "end", bold=best)
         picture.arrow((zero, top - 4), (zero, top + row * len(_ROWS) + 4), tip=False)
 

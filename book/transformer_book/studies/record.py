@@ -13,7 +13,7 @@ from transformer_book.studies.recording import record_study
 STUDIES = {
     "one_page": 4,
     "why_attend": 4, "additive": 4, "heads": 5, "masks": 4, "positions": 4, "feed_forward": 4,
-    "residuals": None, "residuals.warm_up": 4, "embeddings": 4, "assembly": None, "splits": 4,
+    "residuals": None, "embeddings": 4, "assembly": None, "splits": 4,
     "recipe": None, "recipe.warm_up": 4, "decoding": None, "layer_types": None,
     "layer_types.short": None, "layer_types.threads": None, "what_heads_learn": 5,
     "what_heads_learn.questions": 4, "left_out": None, "memory": 5, "sparse.long_steps": 5,

@@ -16,14 +16,14 @@ function short(value) {
   return `${fixed(value / 10 ** exponent, 1)} \u00b7 ${power(exponent)}`;
 }
 
-// The stream from the input to layer N: boxes are layers, green marks are norms.
+// The stream from the input to layer N: boxes are layers, brown marks are norms.
 function stream(svg, kind, n, x, cell, top) {
   const way = top + 16, floor = top + 34, high = 20, wide = Math.max(4, Math.min(cell * .5, 34));
   const ink = { stroke: "var(--soft)", "stroke-width": 1.5, fill: "none" };
-  const road = { stroke: "var(--blue)", "stroke-width": 4, "stroke-linecap": "round" };
+  const road = { stroke: "var(--soft)", "stroke-width": 4, "stroke-linecap": "round" };
   const norm = (cx, cy) => make("rect", {
     x: cx - Math.min(3, cell / 5), y: cy - 7, width: Math.min(6, cell / 2.5), height: 14, rx: 2,
-    fill: "var(--green)",
+    fill: "var(--brown)",
   });
   if (kind.residual) svg.append(line(x(0), way, x(n), way, road));
   for (let i = 1; i <= n; i++) {
@@ -88,15 +88,15 @@ function update() {
   const slopes = span(each => each.gradients[n - 1]);
   bars(svg, { ...common, title: `size of the vectors: ${short(size[0])} to ${short(size[n])}`,
     values: size, first: 0, top: tops[0], at: log(tops[0], ...sizes), ticks: powers(...sizes),
-    colour: "var(--blue)", base: 1 });
+    colour: "var(--purple)", base: 1 });
   bars(svg, { ...common, title: `similarity of positions: ${fixed(alike[0])} to ${fixed(alike[n])}`,
     values: alike, first: 0, top: tops[1], at: value => tops[1] + high * (1 - value),
-    ticks: [[0, "0"], [.5, "0.5"], [1, "1"]], colour: "var(--vermilion)", base: 0 });
+    ticks: [[0, "0"], [.5, "0.5"], [1, "1"]], colour: "var(--brown)", base: 0 });
   bars(svg, { ...common,
     title: `gradient: ${short(slope[0])} in layer 1` +
       (n > 1 ? `, ${short(slope[n - 1])} in layer ${n}` : ""),
     values: slope, first: 1, top: tops[2], at: log(tops[2], ...slopes), ticks: powers(...slopes),
-    colour: "var(--green)", base: 1 });
+    colour: "var(--grey)", base: 1 });
   svg.append(say(x(0), height - 4, "input", { "text-anchor": "middle", class: "soft" }),
     say(x(n), height - 4, n > 1 ? `layer ${n}` : "layer 1", { "text-anchor": "end", class: "soft" }));
   stage.replaceChildren(svg);

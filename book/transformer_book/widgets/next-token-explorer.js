@@ -22,7 +22,7 @@ function bars(names, logits, shares) {
       make("rect", { x: start, y: y + 4, width: room, height: row - 8, rx: 4, fill: "var(--well)" }),
       make("rect", {
         x: start, y: y + 4, width: room * shares[i], height: row - 8, rx: 4,
-        fill: i < logits.length ? "var(--value)" : "var(--soft)",
+        fill: i < logits.length ? "var(--purple)" : "var(--soft)",
       }));
     say(0, middle, name, bold);
     if (i < logits.length) say(left + 40, middle, fixed(logits[i], 1), { "text-anchor": "end", ...bold });

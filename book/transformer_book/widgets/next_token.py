@@ -71,7 +71,7 @@ class NextTokenExplorer(Explorer):
         axes = figure.subplots()
         names = [*self.tokens[self.step], "all others"]
         shares = self.probabilities(self.step, 1.0).numpy()
-        colours = [COLOURS["green"]] * self.shown + [COLOURS["grey"]]
+        colours = [COLOURS["purple"]] * self.shown + [COLOURS["grey"]]
         axes.barh(range(len(names)), shares, color=colours)
         axes.set_yticks(range(len(names)), names)
         axes.set(ylim=(len(names) - 0.5, -0.5), xlim=(0, 1), xlabel="probability")

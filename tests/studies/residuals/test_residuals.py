@@ -7,8 +7,6 @@ from torch import nn
 
 from transformer.recipes.record import read_record
 from transformer_book.studies.residuals import study as depth
-from transformer_book.studies.residuals import warm_up
-from transformer_book.studies.toy import train_toy
 
 
 @pytest.mark.parametrize("residual", [True, False])
@@ -34,18 +32,7 @@ def test_a_seed_draws_the_same_matrices_for_every_kind():
 
 def test_a_recorded_probe_comes_out_again():
     found = depth.probe(depth.start(), depth.KINDS["post-norm"], depth.SEEDS[0], depths=(2,))
-    recorded = read_record(depth.RECORD)["found"]["fused"]["post-norm"]
+    recorded = read_record(depth.RECORD)["found"]["post-norm"]
     assert np.allclose(found.likeness, recorded["likeness"][0], atol=1e-3)
     assert np.allclose(found.size, recorded["size"][0], rtol=1e-3)
     assert found.gradients[0][0] == pytest.approx(recorded["first"][0][1], rel=1e-2)
-
-
-@pytest.mark.parametrize("norm", warm_up.NORMS)
-def test_side_by_side_is_the_same_as_alone(norm):
-    rates = warm_up.schedule(2e-3, 0), warm_up.schedule(4e-3, 3)
-    models = [warm_up.make(norm, seed, 1) for seed in (1, 2)]
-    together = warm_up.learn_together(models, rates, (1, 2), steps=4)
-    for seed, rate, found in zip((1, 2), rates, together, strict=True):
-        model = warm_up.make(norm, seed, 1)
-        alone = train_toy(model, warm_up.TASK, 4, warm_up.BATCH, seed=seed, rate=rate)
-        assert np.allclose(found, alone, atol=1e-4)

@@ -80,7 +80,7 @@ class DepthExplorer(Explorer):
         """Draw the three measures for post-norm and pre-norm at the first depth."""
         panels = figure.subplots(3, 1, sharex=True)
         titles = "size of the vectors", "similarity of positions", "gradient"
-        looks = ("post-norm", COLOURS["vermilion"], "o"), ("pre-norm", COLOURS["blue"], "s")
+        looks = ("post-norm", COLOURS["purple"], "o"), ("pre-norm", COLOURS["brown"], "s")
         for axes, part, title in zip(panels, MEASURES, titles, strict=True):
             for name, colour, marker in looks:
                 values = self.measured[name][part]

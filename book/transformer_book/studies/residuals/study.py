@@ -1,7 +1,6 @@
 """Untrained encoders of many layers, with and without residual connections and layer norms."""
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from transformer.inference.translator import Translator
-from transformer.model.config import Init, TransformerConfig
+from transformer.model.config import TransformerConfig
 from transformer.model.layers import EncoderLayer
 from transformer.model.transformer import Transformer
 from transformer_book.pictures import SENTENCE
@@ -84,13 +83,13 @@ def start(translator: Translator | None = None, sentence: str = SENTENCE) -> Sta
 
 
 def untrained(
-    kind: Kind, seed: int, layers: int = DEEPEST, init: Init = "fused", alpha: float = 1.0
+    kind: Kind, seed: int, layers: int = DEEPEST, alpha: float = 1.0
 ) -> list[EncoderLayer]:
     """Make untrained layers of the shipped width; a seed draws equal matrices for all kinds."""
     torch.manual_seed(seed)
     config = TransformerConfig(
         vocab_size=8, d_model=256, d_ff=512, num_heads=4, num_layers=layers,
-        num_decoder_layers=1, dropout=0.0, init=init,
+        num_decoder_layers=1, dropout=0.0,
     )  # fmt: skip
     made = list(Transformer(config).encoder)
     for layer in made:
@@ -134,28 +133,17 @@ def recognised(x: Float[Tensor, "1 T d_model"], inputs: Float[Tensor, "1 T d_mod
     return float((found == torch.arange(len(found))).float().mean())
 
 
-def matrix_gradients(
-    layers: Sequence[EncoderLayer], x: Float[Tensor, "1 T d_model"], start: Start, kind: Kind
-) -> list[dict[str, float]]:
-    """Measure the gradient of the loss of naming each token from the output, matrix by matrix."""
-    if kind.norm == "pre":
-        x = F.layer_norm(x, x.shape[-1:], eps=1e-6)
-    loss = F.cross_entropy(x[0] @ start.table.T, start.ids[0])
-    weights = [
-        {name: part for name, part in layer.named_parameters() if part.ndim == 2}
-        for layer in layers
-    ]
-    flat = [part for parts in weights for part in parts.values()]
-    slopes = iter(torch.autograd.grad(loss, flat, retain_graph=True))
-    return [{name: next(slopes).norm().item() for name in parts} for parts in weights]
-
-
 def gradients(
     layers: Sequence[EncoderLayer], x: Float[Tensor, "1 T d_model"], start: Start, kind: Kind
 ) -> list[float]:
-    """Return the norms of :func:`matrix_gradients` over all matrices of each layer."""
-    found = matrix_gradients(layers, x, start, kind)
-    return [float(np.linalg.norm([*parts.values()])) for parts in found]
+    """Measure the gradient of the loss of naming each token from the output, layer by layer."""
+    if kind.norm == "pre":
+        x = F.layer_norm(x, x.shape[-1:], eps=1e-6)
+    loss = F.cross_entropy(x[0] @ start.table.T, start.ids[0])
+    weights = [[part for part in layer.parameters() if part.ndim == 2] for layer in layers]
+    flat = [part for parts in weights for part in parts]
+    slopes = iter(torch.autograd.grad(loss, flat, retain_graph=True))
+    return [float(np.linalg.norm([next(slopes).norm().item() for _ in ps])) for ps in weights]
 
 
 class Probe(NamedTuple):
@@ -168,14 +156,10 @@ class Probe(NamedTuple):
 
 
 def probe(
-    start: Start,
-    kind: Kind,
-    seed: int,
-    depths: Iterable[int] = range(1, DEEPEST + 1),
-    init: Init = "fused",
+    start: Start, kind: Kind, seed: int, depths: Iterable[int] = range(1, DEEPEST + 1)
 ) -> Probe:
     """Measure an untrained stack after each layer, and the gradients for each depth."""
-    layers = untrained(kind, seed, init=init)
+    layers = untrained(kind, seed)
     with torch.enable_grad():
         states = stream(layers, start.vectors)
         slopes = [gradients(layers[:n], states[n], start, kind) for n in depths]
@@ -199,26 +183,19 @@ def heading() -> dict[str, Any]:
 
 
 def fill(recording: Recording) -> None:
-    """Probe the untrained stacks that a record lacks, by initialisation and kind."""
-    content = recording.content
-    sentence, found = start(), content.setdefault("found", {})
-    inits: tuple[Init, ...] = ("fused", "separate")
-    for init, (name, kind) in product(inits, KINDS.items()):
-        if name in found.setdefault(init, {}):
-            continue
-        depths = range(1, DEEPEST + 1) if init == "fused" else ()
-        probes = [probe(sentence, kind, seed, depths, init) for seed in SEEDS]
+    """Probe the untrained stacks that a record lacks."""
+    sentence, found = start(), recording.content.setdefault("found", {})
+    for name in (name for name in KINDS if name not in found):
+        probes = [probe(sentence, KINDS[name], seed) for seed in SEEDS]
         entry = {
             part: [[_short(x) for x in getattr(each, part)] for each in probes]
             for part in ("size", "likeness", "recognised")
         }
-        if init == "fused":
-            each = zip(*(one.gradients for one in probes), strict=True)
-            entry["gradients"] = [[_short(x) for x in level(one)] for one in each]
-            entry["first"] = [[_short(row[0]) for row in p.gradients] for p in probes]
-            entry["last"] = [[_short(row[-1]) for row in p.gradients] for p in probes]
-        found[init][name] = entry
-        recording.save(f"{init}, {name}")
+        each = zip(*(one.gradients for one in probes), strict=True)
+        entry["gradients"] = [[_short(x) for x in level(one)] for one in each]
+        entry["first"] = [[_short(row[0]) for row in p.gradients] for p in probes]
+        found[name] = entry
+        recording.save(name)
 
 
 def _short(number: float) -> float:
