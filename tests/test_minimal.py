@@ -206,12 +206,7 @@ def test_the_first_chapter_shows_the_whole_program():
     assert {name: shown.get(name) for name in program} == program
 
 
-# This chapter still defines an attention of its own, without a mask.
-@pytest.mark.parametrize(
-    "path",
-    sorted({*(ROOT / "notebooks").glob("*.ipynb")} - {ROOT / "notebooks" / "02_attention.ipynb"}),
-    ids=lambda p: p.stem,
-)
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
 def test_what_a_chapter_defines_again_is_the_programs(path):
     program = definitions(SOURCE)
     for source, _ in code_cells(path):

@@ -10,11 +10,12 @@ from importlib import import_module, resources
 import numpy as np
 import pytest
 
-from transformer import Translator
+from transformer.data import toy
 from transformer_book import picture, pictures
 from transformer_book.palette import ROLES, VARIABLES
 from transformer_book.pictures import attention
 from transformer_book.pictures.after.full_model import as_it_learns, kept_words
+from transformer_book.toy_translator import trained, weights_at_pronoun
 
 FOLDER = pkgutil.walk_packages(pictures.__path__, f"{pictures.__name__}.")
 MODULES = [import_module(each.name) for each in FOLDER]
@@ -70,10 +71,9 @@ def test_an_unknown_picture_is_refused():
 
 
 def test_the_numbers_of_the_lookup_are_the_models():
-    seen = Translator.from_pretrained("tatoeba-en-de").attention(attention.SENTENCE)
-    fourth = seen.encoder[0][3][[token.strip("▁") for token in seen.source_tokens].index("it")]
+    looks = weights_at_pronoun(trained(), toy.TIRED)["decoder.1"][attention.HEAD]
     shown = " ".join(words(attention.one_lookup().drawn[0]))
-    assert " ".join(f"{weight:.2f}" for weight in fourth) in shown
+    assert " ".join(f"{weight:.2f}" for weight in looks) in shown
 
 
 def test_kept_words_are_a_longest_common_subsequence():

@@ -1,7 +1,6 @@
 """Recurrent translators with and without attention learn to reverse sequences."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,71 +17,49 @@ RECORD = Path(__file__).parent / "record.json"
 
 # Two to nine of twelve symbols, to be written backwards.
 TASK = ToyTask(lambda symbols: symbols[::-1], shortest=2, longest=9)
-
+#: Whether the decoder attends, and the numbers in its state; without attention, it gets one vector
+#: of that size.
+READERS = {
+    "attention": (True, 64),
+    "one vector": (False, 64),
+    "one vector, four times the size": (False, 256),
+}
 LENGTHS = tuple(range(TASK.shortest, TASK.longest + 1))
 STEPS = (250, 500, 1000, 2000)  # training steps after which the model is measured
 FACTORS = (0.0625, 0.125, 0.25, 0.5, 1.0)  # of the learning rate of Eq. (3)
-SEEDS = (1, 2, 3, 4, 5)
-WARMUP = 100
-BATCH = 32
-
-
-@dataclass(frozen=True)
-class Reader:
-    """How the decoder reads the source."""
-
-    name: str
-    attention: bool  #: whether it attends; if not, it gets one vector.
-    size: int  #: numbers in the decoder's state, and so in that vector.
-
-    def model(self, seed: int) -> RecurrentTranslator:
-        """Make the translator with weights drawn from a seed."""
-        torch.manual_seed(seed)
-        config = RecurrentConfig(TASK.vocab_size, 64, self.size, attention=self.attention)
-        return RecurrentTranslator(config)
-
-
-READERS = (
-    Reader("attention", True, 64),
-    Reader("one vector", False, 64),
-    Reader("one vector, four times the size", False, 256),
-)
+HEADING = dict(steps=STEPS, lengths=LENGTHS)
 
 
 def learn(
-    reader: Reader, seed: int, factor: float = 1.0, steps: Sequence[int] = STEPS, size: int = 200
+    reader: str, seed: int, factor: float = 1.0, steps: Sequence[int] = STEPS, size: int = 200
 ) -> tuple[RecurrentTranslator, list[list[float]]]:
     """Train a translator and measure it on the way. Adam starts afresh after each measurement."""
-    model, shares, done = reader.model(seed), [], 0
-
-    for goal in steps:
-        start = done
+    torch.manual_seed(seed)
+    attends, numbers = READERS[reader]
+    model = RecurrentTranslator(RecurrentConfig(TASK.vocab_size, 64, numbers, attention=attends))
+    shares: list[list[float]] = []
+    for start, goal in zip((0, *steps), steps, strict=False):
 
         def rate(step: int, start: int = start) -> float:
-            return learning_rate(start + step, 64, WARMUP, factor)
+            return learning_rate(start + step, 64, 100, factor)
 
-        train_toy(model, TASK, goal - done, BATCH, seed=1000 * seed + goal, rate=rate)
-        done = goal
+        train_toy(model, TASK, goal - start, 32, seed=1000 * seed + goal, rate=rate)
         shares.append([exact_match(model, TASK, size, length=length) for length in LENGTHS])
     return model, shares
 
 
-def shares_of(
-    runs: Iterable[Mapping[str, Any]], reader: str, factor: float
-) -> Float[np.ndarray, "seeds steps lengths"]:
-    """Return the recorded shares of a reader, of shape (seeds, steps, lengths)."""
-    found = [run["shares"] for run in runs if (run["reader"], run["factor"]) == (reader, factor)]
-    return np.array(found)
-
-
-#: What the record says before its runs.
-HEADING = dict(steps=STEPS, lengths=LENGTHS)
+def best(runs: Runs, reader: str, step: int) -> Float[np.ndarray, "seeds lengths"]:
+    """Return a reader's recorded shares at the learning rate with the best mean."""
+    mine = [run for run in runs if run["reader"] == reader]
+    shares = [[run["shares"] for run in mine if run["factor"] == each] for each in FACTORS]
+    tried = np.array(shares)[:, :, STEPS.index(step)]  # (factors, seeds, lengths)
+    found: np.ndarray = tried[tried.mean(axis=(1, 2)).argmax()]
+    return found
 
 
 def missing(runs: Runs) -> Missing:
     """Train what a record lacks, and yield each run with a line about it."""
-    readers = {reader.name: reader for reader in READERS}
-    for case in lacking(runs, seed=SEEDS, reader=readers, factor=FACTORS):
-        model, shares = learn(**case | dict(reader=readers[case["reader"]]))
-        run = case | dict(parameters=model.num_parameters(), shares=shares)
-        yield run, f"{case}: {shares[-1]}"
+    for case in lacking(runs, seed=(1, 2, 3, 4, 5), reader=READERS, factor=FACTORS):
+        model, shares = learn(**case)
+        found: dict[str, Any] = case | dict(parameters=model.num_parameters(), shares=shares)
+        yield found, f"{case}: {shares[-1]}"
