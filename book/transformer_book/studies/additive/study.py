@@ -34,7 +34,8 @@ class Kind:
     divided: bool = False  #: whether the dot product is divided by sqrt(d_k).
     #: initial scale of a dot product. "own" gives the components of queries and keys variance 1, so
     #: that scores have standard deviation 1 if divided and sqrt(d_k) if not; "small" divides the
-    #: initial w_q by sqrt(d_k), "large" multiplies it.
+    #: initial w_q by sqrt(d_k), "large" multiplies it. "wide" doubles v of the additive score, so
+    #: that scores spread as widely as those of the divided dot product.
     start: str = "own"
 
 
@@ -43,6 +44,7 @@ SCALED = Kind("scaled dot product", divided=True)
 ADDITIVE = Kind("additive", additive=True)
 SMALL_PLAIN = Kind("plain, small queries", start="small")
 LARGE_SCALED = Kind("scaled, large queries", divided=True, start="large")
+WIDE_ADDITIVE = Kind("additive, wide scores", additive=True, start="wide")  # not recorded
 SCORES = PLAIN, SCALED, ADDITIVE
 CONTROLS = SMALL_PLAIN, LARGE_SCALED
 
@@ -84,12 +86,13 @@ class Recall(nn.Module):
             return std * torch.randn(models, *shape, generator=generator)
 
         self.register_buffer("words", normal(WORDS, D_MODEL))
-        query_std = {"own": 1.0, "small": d_k**-0.5, "large": d_k**0.5}[kind.start]
+        query_std = {"own": 1.0, "small": d_k**-0.5, "large": d_k**0.5, "wide": 1.0}[kind.start]
         self.w_q = nn.Parameter(normal(D_MODEL, d_k, std=query_std * D_MODEL**-0.5))
         self.w_k = nn.Parameter(normal(D_MODEL, d_k, std=D_MODEL**-0.5))
         self.values = nn.Parameter(normal(ANSWERS, D_MODEL))
         self.output = nn.Parameter(normal(D_MODEL, ANSWERS, std=D_MODEL**-0.5))
-        self.v = nn.Parameter(normal(d_k, std=d_k**-0.5)) if kind.additive else None
+        v_std = (2 if kind.start == "wide" else 1) * d_k**-0.5
+        self.v = nn.Parameter(normal(d_k, std=v_std)) if kind.additive else None
 
     def scores(self, tables: Tables) -> Float[Tensor, "M B S"]:
         """Score the entries of each table against the wanted word."""
