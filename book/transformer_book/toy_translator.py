@@ -41,7 +41,7 @@ def runs_of(part: str) -> list[dict[str, Any]]:
 
 
 def without(*parts: str) -> Table:
-    """Compare the whole translator with one that never had a part: the mean of ten models each.
+    """Compare the whole translator with those that never had a part: means over recorded models.
 
     The translations are those of the first model.
     """
@@ -52,13 +52,21 @@ def without(*parts: str) -> Table:
         rows.append(
             (
                 part,
+                len(runs),
                 f"{mean['exact']:.0%}",
                 f"{mean['pronoun']:.0%}",
                 shortened(runs[0]["tired"]),
                 shortened(runs[0]["wide"]),
             )
         )
-    header = ["without", "exactly right", "right pronoun", "... too tired.", "... too wide."]
+    header = [
+        "without",
+        "models",
+        "exactly right",
+        "right pronoun",
+        "... too tired.",
+        "... too wide.",
+    ]
     return Table(header, rows)
 
 

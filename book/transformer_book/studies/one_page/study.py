@@ -229,9 +229,11 @@ def summary() -> Table:
         exact = [run["exact"] for run in runs_of(part)]
         span = f"{min(exact):.0%} to {max(exact):.0%}"
         english, german = mistake(runs_of(part))
-        rows.append((sum(exact) / len(exact), part, span, english, shortened(german, 60)))
+        rows.append(
+            (sum(exact) / len(exact), part, len(exact), span, english, shortened(german, 60))
+        )
     whole, *rest = rows
-    header = ["without", "exactly right", "worst and best", "English", "German that came out"]
+    header = ["without", "exactly right", "models", "worst and best", "English", "German"]
     ordered = [whole, *sorted(rest, key=lambda row: row[0])]
     return Table(header, [(part, f"{mean:.0%}", *others) for mean, part, *others in ordered])
 
