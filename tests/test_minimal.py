@@ -98,7 +98,8 @@ def test_training_takes_the_steps_that_adam_takes():
     """Two steps by hand, on the batches that the same seed draws."""
     pairs = [([5, 6, 2], [7, 2]), ([8, 2], [9, 5, 2]), ([6, 2], [8, 2])]
     torch.manual_seed(0)
-    model = minimal.Transformer(12, 8, 16, 2, 1, dropout=0.0)
+    # In double precision: Adam makes a step of the rounding of a gradient that is zero.
+    model = minimal.Transformer(12, 8, 16, 2, 1, dropout=0.0).double()
     other = copy.deepcopy(model)
     random.seed(1)
     losses = list(minimal.train(model, pairs, steps=2, tokens=9, warmup=10, factor=2.0))
@@ -164,7 +165,7 @@ def test_the_program_runs_by_itself(capsys):
     torch.set_num_threads(threads)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("step    2  loss ") and lines[1].startswith("step    4  loss ")
-    assert lines[2].endswith(" of 300 sentences with new combinations of words are exactly right")
+    assert lines[2].endswith(" of 300 new sentences are exactly right")
     assert [lines[3], lines[5]] == [toy.TIRED.english, toy.WIDE.english]
 
 

@@ -1,11 +1,12 @@
-"""The paper in one file: model, training, decoding. The chapters of the book build it part by part.
+"""The paper in one file. The chapters of the book build it part by part.
 
-    python -m transformer.minimal        # train a toy translator in a minute and try it
+    python -m transformer.minimal  # train a toy translator and try it
 
-There are no input checks and no options: `transformer.model` adds both, and the weights that come
-with this package load into either. Numbers such as 3.2.1 are sections of the paper. In shapes, B is
-the number of sentences in a batch, S and T are the lengths of source and target, V is the number of
-words, and d_k = d_model / heads.
+There are no input checks and no options: `transformer.model` adds both,
+and the weights that come with this package load into either. Numbers such
+as 3.2.1 are sections of the paper. In shapes, B is the number of sentences
+in a batch, S and T are the lengths of source and target, V is the number
+of words, and d_k = d_model / heads.
 """
 
 import math
@@ -18,12 +19,12 @@ from torch import nn
 PAD, BOS, EOS = 0, 1, 2
 
 
-# ---------------------------------------------------------------------------- attention (3.2)
+# ---------------------------------------------- attention (3.2)
 
 
 def attention(query, key, value, mask):  # 3.2.1, Eq. (1)
     scores = query @ key.mT / math.sqrt(query.size(-1))  # (..., T, S)
-    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)  # rows sum to 1
+    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
     return weights @ value, weights
 
 
@@ -31,32 +32,36 @@ class MultiHeadAttention(nn.Module):  # 3.2.2
     def __init__(self, d_model, heads):
         super().__init__()
         self.heads = heads
-        self.query_projection = nn.Linear(d_model, d_model)  # W^Q of all heads
+        # W^Q, W^K, W^V of all heads side by side, and W^O
+        self.query_projection = nn.Linear(d_model, d_model)
         self.key_projection = nn.Linear(d_model, d_model)
         self.value_projection = nn.Linear(d_model, d_model)
         self.output_projection = nn.Linear(d_model, d_model)
 
-    def forward(self, x, memory, mask):  # x (B, T, d_model) asks, memory (B, S, d_model) answers
+    # x (B, T, d_model) asks, memory (B, S, d_model) answers
+    def forward(self, x, memory, mask):
         query = self.split(self.query_projection(x))
         key = self.split(self.key_projection(memory))
         value = self.split(self.value_projection(memory))
         read, weights = attention(query, key, value, mask)
-        self.weights = weights.detach()  # (B, heads, T, S), kept for pictures
-        return self.output_projection(read.transpose(1, 2).flatten(2))  # heads concatenated
+        self.weights = weights.detach()  # (B, heads, T, S), for pictures
+        # Back to (B, T, d_model), the heads side by side.
+        return self.output_projection(read.transpose(1, 2).flatten(2))
 
-    def split(self, x):  # (B, T or S, d_model) -> (B, heads, T or S, d_k)
+    # (B, T or S, d_model) -> (B, heads, T or S, d_k)
+    def split(self, x):
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
-def padding_mask(ids):  # True = may attend; (B, 1, 1, S) broadcasts over heads and queries
-    return (ids != PAD)[:, None, None, :]
+def padding_mask(ids):  # True = may attend
+    return (ids != PAD)[:, None, None, :]  # (B, 1, 1, S)
 
 
 def causal_mask(length):  # 3.2.3: row i may attend to columns 0 to i
     return torch.ones(length, length, dtype=torch.bool).tril()
 
 
-# ---------------------------------------------------------------------------- layers (3.1, 3.3)
+# ---------------------------------------------- layers (3.1, 3.3)
 
 
 class FeedForward(nn.Module):  # 3.3, Eq. (2)
@@ -69,13 +74,13 @@ class FeedForward(nn.Module):  # 3.3, Eq. (2)
         return self.output(self.hidden(x).relu())
 
 
-class Residual(nn.Module):  # 3.1 and 5.4: LayerNorm(x + Dropout(Sublayer(x)))
+class Residual(nn.Module):  # 3.1, 5.4
     def __init__(self, d_model, dropout):
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=1e-6)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x, change):
+    def forward(self, x, change):  # change = Sublayer(x)
         return self.norm(x + self.dropout(change))
 
 
@@ -104,27 +109,31 @@ class DecoderLayer(nn.Module):
 
     def forward(self, y, mask, memory, memory_mask):
         y = self.self_attention_residual(y, self.self_attention(y, y, mask))
-        y = self.cross_attention_residual(y, self.cross_attention(y, memory, memory_mask))
+        read = self.cross_attention(y, memory, memory_mask)
+        y = self.cross_attention_residual(y, read)
         return self.feed_forward_residual(y, self.feed_forward(y))
 
 
-# ---------------------------------------------------------------------------- the model (3)
+# ---------------------------------------------- the model (3)
 
 
-def sinusoids(length, d_model):  # 3.5: sine in the even columns, cosine in the odd ones
+def sinusoids(length, d_model):  # 3.5: columns sine, cosine, sine, ...
     rate = 10_000 ** (-torch.arange(0, d_model, 2) / d_model)
     angle = torch.arange(length)[:, None] * rate  # (T, d_model / 2)
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)  # (T, d_model)
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
 
 
 class Transformer(nn.Module):
-    def __init__(self, vocab_size, d_model, d_ff, heads, layers, dropout=0.1):
+    def __init__(
+        self, vocab_size, d_model, d_ff, heads, layers, dropout=0.1
+    ):
         super().__init__()
-        sizes = d_model, d_ff, heads, dropout
-        self.embedding = nn.Embedding(vocab_size, d_model)  # 3.4: for source, target and output
+        # 3.4: one matrix for source, target and output
+        self.embedding = nn.Embedding(vocab_size, d_model)
         self.dropout = nn.Dropout(dropout)
-        self.encoder = nn.ModuleList(EncoderLayer(*sizes) for _ in range(layers))
-        self.decoder = nn.ModuleList(DecoderLayer(*sizes) for _ in range(layers))
+        sizes, numbers = (d_model, d_ff, heads, dropout), range(layers)
+        self.encoder = nn.ModuleList(EncoderLayer(*sizes) for _ in numbers)
+        self.decoder = nn.ModuleList(DecoderLayer(*sizes) for _ in numbers)
         for weight in self.parameters():
             if weight.dim() > 1:
                 nn.init.xavier_uniform_(weight)
@@ -139,28 +148,30 @@ class Transformer(nn.Module):
         x = self.embed(source)
         for layer in self.encoder:
             x = layer(x, padding_mask(source))
-        return x  # the memory: a vector for each position of the source
+        return x  # the memory (B, S, d_model)
 
     def decode(self, target, memory, source):
-        y, mask = self.embed(target), causal_mask(target.size(1)).to(target.device)
+        y = self.embed(target)
+        mask = causal_mask(target.size(1)).to(target.device)
         for layer in self.decoder:
             y = layer(y, mask, memory, padding_mask(source))
-        return y @ self.embedding.weight.T  # logits (B, T, V): which token comes next?
+        return y @ self.embedding.weight.T  # logits (B, T, V)
 
     def forward(self, source, target):
         return self.decode(target, self.encode(source), source)
 
 
-# ---------------------------------------------------------------------------- training (5)
+# ---------------------------------------------- training (5)
 
 
 def pad(rows):  # lists of ids -> one matrix, filled up on the right
-    return nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], True, PAD)
+    return nn.utils.rnn.pad_sequence([*map(torch.tensor, rows)], True, PAD)
 
 
-def batches(pairs, tokens):  # 5.1: sentences of similar length, at most `tokens` positions a side
+def batches(pairs, tokens):  # 5.1: sentences of similar length
     pairs = random.sample(pairs, len(pairs))
-    pairs.sort(key=lambda pair: max(map(len, pair)) // 8)  # in steps of eight; the rest is shuffled
+    # In steps of eight; what is alike stays shuffled.
+    pairs.sort(key=lambda pair: max(map(len, pair)) // 8)
     groups = [pairs[:1]]
     for pair in pairs[1:]:
         longest = max(len(ids) for ids in chain(pair, *groups[-1]))
@@ -170,11 +181,12 @@ def batches(pairs, tokens):  # 5.1: sentences of similar length, at most `tokens
     random.shuffle(groups)
     for group in groups:
         sources, targets = zip(*group, strict=True)
-        shifted = [[BOS, *ids[:-1]] for ids in targets]  # what the decoder reads: all but the last
+        shifted = [[BOS, *ids[:-1]] for ids in targets]  # for the decoder
         yield pad(sources), pad(shifted), pad(targets)
 
 
-def smoothed_loss(logits, target, epsilon=0.1):  # 5.4: 0.9 on the right token, 0.1 on all alike
+# 5.4: 0.9 on the right token, 0.1 shared by all
+def smoothed_loss(logits, target, epsilon=0.1):
     log_p = logits.log_softmax(dim=-1)  # (B, T, V)
     right = log_p.gather(-1, target[:, :, None])[:, :, 0]
     loss = -(1 - epsilon) * right - epsilon * log_p.mean(dim=-1)
@@ -185,25 +197,30 @@ def learning_rate(step, d_model, warmup, factor=1.0):  # 5.3, Eq. (3)
     return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-def train(model, pairs, steps, tokens, warmup, factor=1.0):  # yields the loss of each step
-    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
-    device, d_model = model.embedding.weight.device, model.embedding.embedding_dim
-    stream = chain.from_iterable(batches(pairs, tokens) for _ in count())  # epoch after epoch
-    for step, batch in enumerate(islice(stream, steps), start=1):
-        source, shifted, target = (ids.to(device) for ids in batch)
+# Yields the loss of each step.
+def train(model, pairs, steps, tokens, warmup, factor=1.0):
+    options = dict(betas=(0.9, 0.98), eps=1e-9, fused=True)
+    adam = torch.optim.Adam(model.parameters(), **options)
+    weight = model.embedding.weight  # (V, d_model)
+    epochs = (batches(pairs, tokens) for _ in count())
+    stream = islice(chain.from_iterable(epochs), steps)
+    for step, batch in enumerate(stream, start=1):
+        source, shifted, target = (ids.to(weight.device) for ids in batch)
         loss = smoothed_loss(model.train()(source, shifted), target)
         adam.zero_grad()
         loss.backward()
-        adam.param_groups[0]["lr"] = learning_rate(step, d_model, warmup, factor)
+        rate = learning_rate(step, weight.size(1), warmup, factor)
+        adam.param_groups[0]["lr"] = rate
         adam.step()
         yield loss.item()
 
 
 def average(checkpoints):  # 6.1: the mean of several state_dicts
-    return {name: sum(c[name] for c in checkpoints) / len(checkpoints) for name in checkpoints[0]}
+    names, n = checkpoints[0], len(checkpoints)
+    return {name: sum(c[name] for c in checkpoints) / n for name in names}
 
 
-# ---------------------------------------------------------------------------- decoding (6.1)
+# ---------------------------------------------- decoding (6.1)
 
 
 def next_token(model, target, memory, source):  # log-probabilities (B, V)
@@ -213,55 +230,61 @@ def next_token(model, target, memory, source):  # log-probabilities (B, V)
 
 
 @torch.no_grad()
-def greedy_search(model, source, extra=50):  # source (B, S) -> a list of ids for each sentence
+def greedy_search(model, source, extra=50):  # source (B, S) -> lists of ids
     memory = model.eval().encode(source)
-    limit = (source != PAD).sum(dim=1) - 1 + extra  # the source's length without <eos>, plus extra
+    # The length of the source without <eos>, plus extra.
+    limit = (source != PAD).sum(dim=1) - 1 + extra
     target = torch.full_like(source[:, :1], BOS)
     ended = torch.zeros_like(source[:, 0], dtype=torch.bool)
     while not ended.all():
         best = next_token(model, target, memory, source).argmax(dim=-1)
-        target = torch.cat([target, best.masked_fill(ended, PAD)[:, None]], dim=1)
+        best = best.masked_fill(ended, PAD)
+        target = torch.cat([target, best[:, None]], dim=1)
         ended |= (best == EOS) | (target.size(1) > limit)
-    return [[token for token in ids if token > EOS] for ids in target.tolist()]
+    return [[i for i in ids if i > EOS] for ids in target.tolist()]
 
 
 @torch.no_grad()
-def beam_search(model, source, beam_size=4, alpha=0.6, extra=50):  # source (1, S) -> a list of ids
-    memory = model.eval().encode(source)
+def beam_search(model, source, size=4, alpha=0.6, extra=50):
+    memory = model.eval().encode(source)  # source (1, S), one sentence
     limit = source.size(1) - 1 + extra
-    penalty = [((5 + length) / 6) ** alpha for length in range(limit + 1)]  # favours long ones
-    alive, finished = [(0.0, [BOS])], []  # log-probability and prefix; score and translation
+    penalty = [((5 + n) / 6) ** alpha for n in range(limit + 1)]
+    alive, finished = [(0.0, [BOS])], []  # log-probability or score, ids
     for length in range(1, limit + 1):
-        rows = len(alive)
-        target = torch.tensor([ids for _, ids in alive], device=source.device)
-        total = next_token(model, target, memory.expand(rows, -1, -1), source.expand(rows, -1))
-        total += torch.tensor([log_p for log_p, _ in alive], device=source.device)[:, None]
-        best = total.flatten().topk(2 * beam_size)  # at most half of them end
-        grown = []
-        for log_p, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+        prefixes, alive = alive[:size], []
+        target = torch.tensor([ids for _, ids in prefixes]).to(source)
+        # One memory serves all prefixes.
+        total = next_token(model, target, memory, source)
+        total += torch.tensor([[log_p] for log_p, _ in prefixes]).to(total)
+        best = total.flatten().topk(2 * size)  # at most half of them end
+        for log_p, place in zip(*(x.tolist() for x in best), strict=True):
             row, token = divmod(place, total.size(1))
-            grown.append((log_p, [*alive[row][1], token]))
-        finished += [(log_p / penalty[length], ids) for log_p, ids in grown if ids[-1] == EOS]
-        alive = [(log_p, ids) for log_p, ids in grown if ids[-1] != EOS][:beam_size]
+            ids = [*prefixes[row][1], token]
+            if token == EOS:
+                finished.append((log_p / penalty[length], ids))
+            else:
+                alive.append((log_p, ids))
+        # Probabilities only shrink: can a prefix still win?
         if finished and max(finished)[0] >= alive[0][0] / penalty[limit]:
-            break  # no prefix can win any more: a product of probabilities only shrinks
-    _, ids = max(finished or alive)
-    return [token for token in ids if token > EOS]
+            break
+    return [i for i in max(finished or alive)[1] if i > EOS]
 
 
 if __name__ == "__main__":
-    from transformer.data import toy  # the only thing that isn't in this file
+    from transformer.data import toy  # all that isn't in this file
 
-    torch.set_num_threads(1)  # a model this small runs fastest on one core
+    torch.set_num_threads(1)  # fastest for a model this small
     lines, test = toy.corpus()
-    pairs = [(toy.encode(english), toy.encode(german)) for english, german in lines]
-    model = Transformer(len(toy.WORDS), d_model=64, d_ff=128, heads=2, layers=2)
-    for step, loss in enumerate(train(model, pairs, 2600, tokens=400, warmup=400, factor=0.4), 1):
+    pairs = [(toy.encode(e), toy.encode(g)) for e, g in lines]
+    model = Transformer(len(toy.WORDS), 64, 128, heads=2, layers=2)
+    training = train(model, pairs, 2600, tokens=400, warmup=400, factor=0.4)
+    for step, loss in enumerate(training, start=1):
         if step % 100 == 0:
             print(f"step {step:4}  loss {loss:.3f}", flush=True)
-    found = greedy_search(model, pad(toy.encode(sentence.english) for sentence in test))
-    right = sum(s.is_right(toy.decode(ids)) for s, ids in zip(test, found, strict=True))
-    print(f"{right} of {len(test)} sentences with new combinations of words are exactly right")
+    source = pad(toy.encode(sentence.english) for sentence in test)
+    german = map(toy.decode, greedy_search(model, source))
+    right = sum(map(toy.Sentence.is_right, test, german))
+    print(f"{right} of {len(test)} new sentences are exactly right")
     for sentence in (toy.TIRED, toy.WIDE):
-        german = beam_search(model, torch.tensor([toy.encode(sentence.english)]))
-        print(f"{sentence.english}\n  {toy.decode(german)}")
+        ids = beam_search(model, pad([toy.encode(sentence.english)]))
+        print(sentence.english, toy.decode(ids), sep="\n  ")
