@@ -98,7 +98,7 @@ def _parts(root: Path) -> dict[str, Sequence[Path]]:
     """The notebooks of each part of the book that has any, by the part's title."""
     contents = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     parts = {
-        part.get("caption", ""): [
+        part.get("caption", "The whole program"): [
             root / f"{chapter['file']}.ipynb"
             for chapter in part["chapters"]
             if chapter["file"].startswith("notebooks/")
