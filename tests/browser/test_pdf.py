@@ -43,7 +43,7 @@ def test_all_is_unfolded_and_what_is_for_the_screen_is_left_out(pdf):
     text = " ".join(words_of(page) for page in pdf.pages)
     assert "Solution" in text and "def is_sound" in text
     # Figures are drawings whose text is text.
-    assert "encoder: each word reads the others" in text
+    assert "Longer keys are easier to tell apart" in text
     for screen in ("pip install -q", "Show code cell", "looks most at"):
         assert screen not in text
 
