@@ -152,8 +152,11 @@ def test_the_program_has_at_most_200_lines_of_code():
     for token in tokenize.generate_tokens(io.StringIO(SOURCE).readline):
         if token.type not in skipped | {tokenize.ENDMARKER}:
             lines |= {*range(token.start[0], token.end[0] + 1)}
-    docstring = ast.parse(SOURCE).body[0]
-    assert len(lines - {*range(docstring.lineno, docstring.end_lineno + 1)}) <= 200
+    for node in ast.walk(ast.parse(SOURCE)):
+        documented = isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef)
+        if documented and ast.get_docstring(node):
+            lines -= {*range(node.body[0].lineno, node.body[0].end_lineno + 1)}
+    assert 150 < len(lines) <= 200
 
 
 def test_the_program_runs_by_itself(capsys):
@@ -216,10 +219,14 @@ def test_what_a_chapter_defines_again_is_the_programs(path):
 
 
 def test_the_first_chapter_holds_the_toy_language():
-    toy_source = (ROOT / "transformer" / "data" / "toy.py").read_text(encoding="utf-8")
-    assert toy_source.split('"""', 2)[2].strip() in [
-        source.strip() for source, _ in code_cells(FIRST)
-    ]
+    """Cut into cells, in its order, with nothing between."""
+    source = (ROOT / "transformer" / "data" / "toy.py").read_text(encoding="utf-8")
+    wanted = [line for line in source.split('"""', 2)[2].splitlines() if line.strip()]
+    shown = [line for cell, _ in code_cells(FIRST) for line in cell.splitlines() if line.strip()]
+    start = shown.index(
+        "import random", shown.index(definitions(SOURCE)["beam_search"].splitlines()[1])
+    )
+    assert shown[start : start + len(wanted)] == wanted
 
 
 def test_the_first_half_of_the_first_chapter_needs_torch_alone(monkeypatch, capsys):

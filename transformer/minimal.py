@@ -22,13 +22,16 @@ PAD, BOS, EOS = 0, 1, 2
 # ---------------------------------------------- attention (3.2)
 
 
-def attention(query, key, value, mask):  # 3.2.1, Eq. (1)
+def attention(query, key, value, mask):
+    """Read values, weighted by how well their keys match (3.2.1)."""
     scores = query @ key.mT / math.sqrt(query.size(-1))  # (..., T, S)
     weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
     return weights @ value, weights
 
 
-class MultiHeadAttention(nn.Module):  # 3.2.2
+class MultiHeadAttention(nn.Module):
+    """Look up several things at once, each with its own head (3.2.2)."""
+
     def __init__(self, d_model, heads):
         super().__init__()
         self.heads = heads
@@ -53,18 +56,22 @@ class MultiHeadAttention(nn.Module):  # 3.2.2
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
-def padding_mask(ids):  # True = may attend
+def padding_mask(ids):
+    """Hide padding: True = may attend."""
     return (ids != PAD)[:, None, None, :]  # (B, 1, 1, S)
 
 
-def causal_mask(length):  # 3.2.3: row i may attend to columns 0 to i
+def causal_mask(length):
+    """Hide the future: row i may attend to columns 0 to i (3.2.3)."""
     return torch.ones(length, length, dtype=torch.bool).tril()
 
 
 # ---------------------------------------------- layers (3.1, 3.3)
 
 
-class FeedForward(nn.Module):  # 3.3, Eq. (2)
+class FeedForward(nn.Module):
+    """Work on each position alone: two linear maps and a ReLU (3.3)."""
+
     def __init__(self, d_model, d_ff):
         super().__init__()
         self.hidden = nn.Linear(d_model, d_ff)
@@ -74,7 +81,9 @@ class FeedForward(nn.Module):  # 3.3, Eq. (2)
         return self.output(self.hidden(x).relu())
 
 
-class Residual(nn.Module):  # 3.1, 5.4
+class Residual(nn.Module):
+    """Add a sub-layer's output to its input, then normalise (3.1)."""
+
     def __init__(self, d_model, dropout):
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=1e-6)
@@ -85,6 +94,8 @@ class Residual(nn.Module):  # 3.1, 5.4
 
 
 class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward (3.1)."""
+
     def __init__(self, d_model, d_ff, heads, dropout):
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, heads)
@@ -98,6 +109,8 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
+    """Self-attention, a look at the memory, then feed-forward (3.1)."""
+
     def __init__(self, d_model, d_ff, heads, dropout):
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, heads)
@@ -117,45 +130,55 @@ class DecoderLayer(nn.Module):
 # ---------------------------------------------- the model (3)
 
 
-def sinusoids(length, d_model):  # 3.5: columns sine, cosine, sine, ...
+def sinusoids(length, d_model):
+    """Give each position a pattern of sines and cosines (3.5)."""
     rate = 10_000 ** (-torch.arange(0, d_model, 2) / d_model)
     angle = torch.arange(length)[:, None] * rate  # (T, d_model / 2)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
 
 
+class Embedding(nn.Embedding):
+    """Turn tokens into vectors that know their position (3.4)."""
+
+    def forward(self, ids):  # (B, T) -> (B, T, d_model)
+        x = super().forward(ids) * math.sqrt(self.embedding_dim)
+        return x + sinusoids(ids.size(1), self.embedding_dim).to(x)
+
+
+class Stack(nn.ModuleList):
+    """Layers, one after the other (3.1)."""
+
+    def forward(self, x, *inputs):
+        for layer in self:
+            x = layer(x, *inputs)
+        return x
+
+
 class Transformer(nn.Module):
+    """The encoder-decoder model of the paper (3, Figure 1)."""
+
     def __init__(
         self, vocab_size, d_model, d_ff, heads, layers, dropout=0.1
     ):
         super().__init__()
-        # 3.4: one matrix for source, target and output
-        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.embedding = Embedding(vocab_size, d_model)
         self.dropout = nn.Dropout(dropout)
-        sizes, numbers = (d_model, d_ff, heads, dropout), range(layers)
-        self.encoder = nn.ModuleList(EncoderLayer(*sizes) for _ in numbers)
-        self.decoder = nn.ModuleList(DecoderLayer(*sizes) for _ in numbers)
-        for weight in self.parameters():
-            if weight.dim() > 1:
-                nn.init.xavier_uniform_(weight)
+        sizes = d_model, d_ff, heads, dropout
+        self.encoder = Stack(EncoderLayer(*sizes) for _ in range(layers))
+        self.decoder = Stack(DecoderLayer(*sizes) for _ in range(layers))
+        for weight in filter(lambda w: w.dim() > 1, self.parameters()):
+            nn.init.xavier_uniform_(weight)
         nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
 
-    def embed(self, ids):  # (B, T) -> (B, T, d_model)
-        d_model = self.embedding.embedding_dim
-        x = self.embedding(ids) * math.sqrt(d_model)
-        return self.dropout(x + sinusoids(ids.size(1), d_model).to(x))
+    def encode(self, source):  # (B, S) -> the memory (B, S, d_model)
+        x = self.dropout(self.embedding(source))
+        return self.encoder(x, padding_mask(source))
 
-    def encode(self, source):
-        x = self.embed(source)
-        for layer in self.encoder:
-            x = layer(x, padding_mask(source))
-        return x  # the memory (B, S, d_model)
-
-    def decode(self, target, memory, source):
-        y = self.embed(target)
+    def decode(self, target, memory, source):  # -> logits (B, T, V)
+        y = self.dropout(self.embedding(target))
         mask = causal_mask(target.size(1)).to(target.device)
-        for layer in self.decoder:
-            y = layer(y, mask, memory, padding_mask(source))
-        return y @ self.embedding.weight.T  # logits (B, T, V)
+        y = self.decoder(y, mask, memory, padding_mask(source))
+        return y @ self.embedding.weight.T  # the same matrix once more
 
     def forward(self, source, target):
         return self.decode(target, self.encode(source), source)
@@ -164,13 +187,15 @@ class Transformer(nn.Module):
 # ---------------------------------------------- training (5)
 
 
-def pad(rows):  # lists of ids -> one matrix, filled up on the right
+def pad(rows):
+    """Make one matrix of lists of ids, filled up on the right."""
     return nn.utils.rnn.pad_sequence([*map(torch.tensor, rows)], True, PAD)
 
 
-def batches(pairs, tokens):  # 5.1: sentences of similar length
+def batches(pairs, tokens):
+    """Yield all pairs in batches of similar length (5.1)."""
     pairs = random.sample(pairs, len(pairs))
-    # In steps of eight; what is alike stays shuffled.
+    # By length in steps of eight; within a step the order stays random.
     pairs.sort(key=lambda pair: max(map(len, pair)) // 8)
     groups = [pairs[:1]]
     for pair in pairs[1:]:
@@ -185,20 +210,21 @@ def batches(pairs, tokens):  # 5.1: sentences of similar length
         yield pad(sources), pad(shifted), pad(targets)
 
 
-# 5.4: 0.9 on the right token, 0.1 shared by all
 def smoothed_loss(logits, target, epsilon=0.1):
+    """Want 90% on the right token and 10% shared by all (5.4)."""
     log_p = logits.log_softmax(dim=-1)  # (B, T, V)
     right = log_p.gather(-1, target[:, :, None])[:, :, 0]
     loss = -(1 - epsilon) * right - epsilon * log_p.mean(dim=-1)
     return loss[target != PAD].mean()
 
 
-def learning_rate(step, d_model, warmup, factor=1.0):  # 5.3, Eq. (3)
+def learning_rate(step, d_model, warmup, factor=1.0):
+    """Rise for the warm-up, then fall (5.3)."""
     return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-# Yields the loss of each step.
 def train(model, pairs, steps, tokens, warmup, factor=1.0):
+    """Train, and yield the loss of each step (5)."""
     options = dict(betas=(0.9, 0.98), eps=1e-9, fused=True)
     adam = torch.optim.Adam(model.parameters(), **options)
     weight = model.embedding.weight  # (V, d_model)
@@ -215,22 +241,24 @@ def train(model, pairs, steps, tokens, warmup, factor=1.0):
         yield loss.item()
 
 
-def average(checkpoints):  # 6.1: the mean of several state_dicts
-    names, n = checkpoints[0], len(checkpoints)
-    return {name: sum(c[name] for c in checkpoints) / n for name in names}
+def average(states):
+    """Average the state_dicts of several checkpoints (6.1)."""
+    return {k: sum(c[k] for c in states) / len(states) for k in states[0]}
 
 
 # ---------------------------------------------- decoding (6.1)
 
 
-def next_token(model, target, memory, source):  # log-probabilities (B, V)
+def next_token(model, target, memory, source):
+    """Return the log-probabilities of what comes next: (B, V)."""
     log_p = model.decode(target, memory, source)[:, -1].log_softmax(dim=-1)
     log_p[:, [PAD, BOS]] = -math.inf
     return log_p
 
 
 @torch.no_grad()
-def greedy_search(model, source, extra=50):  # source (B, S) -> lists of ids
+def greedy_search(model, source, extra=50):
+    """Take the best token each time: (B, S) -> B lists of ids."""
     memory = model.eval().encode(source)
     # The length of the source without <eos>, plus extra.
     limit = (source != PAD).sum(dim=1) - 1 + extra
@@ -246,7 +274,8 @@ def greedy_search(model, source, extra=50):  # source (B, S) -> lists of ids
 
 @torch.no_grad()
 def beam_search(model, source, size=4, alpha=0.6, extra=50):
-    memory = model.eval().encode(source)  # source (1, S), one sentence
+    """Keep the best prefixes of one sentence: (1, S) -> ids (6.1)."""
+    memory = model.eval().encode(source)
     limit = source.size(1) - 1 + extra
     penalty = [((5 + n) / 6) ** alpha for n in range(limit + 1)]
     alive, finished = [(0.0, [BOS])], []  # log-probability or score, ids

@@ -1,7 +1,7 @@
 """Recording attention weights: ``with record_attention(model) as maps:``.
 
-An attention layer asks :func:`recorders_of` whether somebody wants its weights. If nobody does, it
-may use a kernel that never stores them.
+An attention layer asks :func:`recorders_of` whether to record its weights. If not, it may use a
+kernel that never stores them.
 """
 
 from collections.abc import Callable, Iterator

@@ -16,12 +16,6 @@ from transformer.published import REPOSITORY
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LONGEST_CELL = 25
-# Cells of these lines are as long as what they define.
-OF_THE_PROGRAM = {
-    line
-    for name in ("minimal.py", "data/toy.py")
-    for line in (ROOT / "transformer" / name).read_text(encoding="utf-8").splitlines()
-}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -84,8 +78,6 @@ def test_every_cell_was_executed_in_order_and_without_errors(path):
 def test_cells_are_short(path):
     for cell in code_cells(path):
         lines = [line for line in "".join(cell["source"]).splitlines() if line.strip()]
-        if all(line in OF_THE_PROGRAM for line in lines):
-            continue
         assert len(lines) <= LONGEST_CELL, f"cell {cell['id']} has {len(lines)} lines"
 
 

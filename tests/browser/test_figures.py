@@ -19,7 +19,7 @@ def as_rgb(colour):
 def test_a_figure_has_the_colours_of_the_page(visit, address, theme):
     found = visit(theme=theme)
     found.open(address + CHAPTER)
-    picture = found.page.locator("#fig-one-lookup .drawn")
+    picture = found.page.locator("#fig-scaled-dot-product .drawn")
     picture.scroll_into_view_if_needed()
     pixels = Image.open(io.BytesIO(picture.screenshot())).convert("RGB")
     assert pixels.getpixel((1, 1)) == as_rgb({"light": "#ffffff", "dark": DARK_GROUND}[theme])
@@ -27,7 +27,7 @@ def test_a_figure_has_the_colours_of_the_page(visit, address, theme):
     for name in ("blue", "vermilion", "green"):
         colour = as_rgb(COLOURS[name] if theme == "light" else on_dark(COLOURS[name]))
         nearest = min(max(abs(a - b) for a, b in zip(colour, c, strict=True)) for c in seen)
-        assert nearest <= 24, name  # thin lines mix with the ground
+        assert nearest <= 8, name  # thin lines mix with the ground
 
 
 @pytest.mark.parametrize(("width", "shown"), [(1280, "wide"), (390, "narrow")])

@@ -14,29 +14,32 @@ from typing import NamedTuple
 
 
 class Noun(NamedTuple):
+    """A noun in both languages, with its gender in German: m, f or n."""
+
     english: str
     german: str
     gender: str
 
 
 class Verb(NamedTuple):
+    """A verb in both languages, with the forms that the sentences need."""
+
     english: str  # after "didn't"
     past: str
     german: str  # the past in one word
-    perfect: tuple[str, str]  # the past in two: after the subject, and at the end
+    perfect: tuple[str, str]  # the past in two: early, and at the end
     case: str = "accusative"  # of the object
 
 
 ANIMALS = [
-    *(Noun(*pair, "n") for pair in (("animal", "Tier"), ("horse", "Pferd"), ("sheep", "Schaf"))),
-    *(Noun(*pair, "m") for pair in (("dog", "Hund"), ("bird", "Vogel"), ("wolf", "Wolf"))),
-    *(Noun(*pair, "f") for pair in (("cat", "Katze"), ("mouse", "Maus"), ("cow", "Kuh"))),
-]
+    Noun("animal", "Tier", "n"), Noun("horse", "Pferd", "n"), Noun("sheep", "Schaf", "n"),
+    Noun("dog", "Hund", "m"), Noun("bird", "Vogel", "m"), Noun("wolf", "Wolf", "m"),
+    Noun("cat", "Katze", "f"), Noun("mouse", "Maus", "f"), Noun("cow", "Kuh", "f"),
+]  # fmt: skip
 PLACES = [
-    *(Noun(*pair, "f") for pair in (("street", "Straße"), ("bridge", "Brücke"))),
-    *(Noun(*pair, "m") for pair in (("river", "Fluss"), ("path", "Weg"))),
-    *(Noun(*pair, "n") for pair in (("field", "Feld"), ("valley", "Tal"))),
-]
+    Noun("street", "Straße", "f"), Noun("bridge", "Brücke", "f"), Noun("river", "Fluss", "m"),
+    Noun("path", "Weg", "m"), Noun("field", "Feld", "n"), Noun("valley", "Tal", "n"),
+]  # fmt: skip
 FIND = Verb("find", "found", "fand", ("hat", "gefunden"))
 SEE = Verb("see", "saw", "sah", ("hat", "gesehen"))
 CATCH = Verb("catch", "caught", "fing", ("hat", "gefangen"))
@@ -65,32 +68,27 @@ class Phrase:
 
     noun: Noun
     attribute: str = ""
-    clause: tuple[Verb, Noun, bool] | None = (
-        None  # True: "that saw the cat", not "that the cat saw"
-    )
+    clause: tuple[Verb, Noun, bool] | None = None  # True: "that saw X", not "that X saw"
 
     def english(self) -> str:
-        phrase = f"the {self.attribute} {self.noun.english}"
-        if self.clause:
-            verb, other, acts = self.clause
-            words = (verb.past, f"the {other.english}")
-            phrase += " that " + " ".join(words if acts else words[::-1])
-        return phrase
+        """Write "the black dog" or "the dog that saw the cat"."""
+        if not self.clause:
+            return f"the {self.attribute} {self.noun.english}"
+        verb, other, acts = self.clause
+        words = (verb.past, f"the {other.english}")
+        return f"the {self.noun.english} that " + " ".join(words if acts else words[::-1])
 
     def german(self, case: str) -> str:
-        article, attribute = (
-            ARTICLES[case][self.noun.gender],
-            ATTRIBUTES.get(self.attribute, ""),
-        )
-        if attribute and (case == "dative" or article == "den"):
-            attribute += "n"
-        phrase = f"{article} {attribute} {self.noun.german}"
-        if self.clause:
-            verb, other, acts = self.clause
-            own, others = ("nominative", verb.case) if acts else (verb.case, "nominative")
-            pronoun = ARTICLES[own][self.noun.gender]
-            phrase += f", {pronoun} {Phrase(other).german(others)} {verb.german},"
-        return phrase
+        """Write it in a case; a relative clause stands between commas."""
+        article = ARTICLES[case][self.noun.gender]
+        if not self.clause:
+            attribute = ATTRIBUTES.get(self.attribute, "")
+            n = "n" if attribute and (case == "dative" or article == "den") else ""
+            return f"{article} {attribute}{n} {self.noun.german}"
+        verb, other, acts = self.clause
+        own, others = ("nominative", verb.case) if acts else (verb.case, "nominative")
+        clause = f"{ARTICLES[own][self.noun.gender]} {Phrase(other).german(others)} {verb.german}"
+        return f"{article} {self.noun.german}, {clause},"
 
 
 @dataclass(frozen=True)
@@ -113,30 +111,37 @@ class Sentence:
 
     @property
     def english(self) -> str:
-        verb = f"didn't {self.verb.english}" if self.negated else self.verb.past
-        main = f"{self.subject.english()} {verb} {self.object.english()}"
-        main = f"{self.adverb} {main}" if self.adverb_first else f"{main} {self.adverb}"
-        clause = "because it was too" if self.negated else "although it was very"
-        clause = f"{clause} {self.adjective}"
-        return join(f"{clause}, {main}." if self.clause_first else f"{main} {clause}.")
+        """The English sentence."""
+        return _english(self)
 
     def german(self, perfect: bool = False) -> str:
         """Translate, with the past in one word or in two."""
-        verb, last = self.verb.perfect if perfect else (self.verb.german, "")
-        subject, case = self.subject.german("nominative"), self.verb.case
-        adverb = ADVERBS.get(self.adverb, "")
-        first, middle = (adverb, "") if self.adverb_first else ("", adverb)
-        start = f"{verb} {subject}" if first or self.clause_first else f"{subject} {verb}"
-        nicht = "nicht" if self.negated else ""
-        main = f"{first} {start} {self.object.german(case)} {middle} {nicht} {last}"
-        word, degree = ("weil", "zu") if self.negated else ("obwohl", "sehr")
-        pronoun = PRONOUNS[self.meant.gender]
-        clause = f"{word} {pronoun} {degree} {ADJECTIVES[self.adjective]} war"
-        return join(f"{clause}, {main}." if self.clause_first else f"{main}, {clause}.")
+        return _german(self, perfect)
 
     def is_right(self, german: str) -> bool:
         """Whether a translation is one of the two."""
         return german in (self.german(), self.german(perfect=True))
+
+
+def _english(s: Sentence) -> str:
+    verb = f"didn't {s.verb.english}" if s.negated else s.verb.past
+    main = f"{s.subject.english()} {verb} {s.object.english()}"
+    main = f"{s.adverb} {main}" if s.adverb_first else f"{main} {s.adverb}"
+    clause = "because it was too" if s.negated else "although it was very"
+    clause = f"{clause} {s.adjective}"
+    return join(f"{clause}, {main}." if s.clause_first else f"{main} {clause}.")
+
+
+def _german(s: Sentence, perfect: bool) -> str:
+    """Write a sentence whose main verb is second, whatever comes first."""
+    verb, last = s.verb.perfect if perfect else (s.verb.german, "")
+    subject, adverb = s.subject.german("nominative"), ADVERBS.get(s.adverb, "")
+    first, middle = (adverb, "") if s.adverb_first else ("", adverb)
+    start = f"{verb} {subject}" if first or s.clause_first else f"{subject} {verb}"
+    nicht, word, degree = ("nicht", "weil", "zu") if s.negated else ("", "obwohl", "sehr")
+    main = f"{first} {start} {s.object.german(s.verb.case)} {middle} {nicht} {last}"
+    clause = f"{word} {PRONOUNS[s.meant.gender]} {degree} {ADJECTIVES[s.adjective]} war"
+    return join(f"{clause}, {main}." if s.clause_first else f"{main}, {clause}.")
 
 
 TIRED = Sentence(Phrase(ANIMALS[0]), CROSS, Phrase(PLACES[0]), "tired")
@@ -154,19 +159,18 @@ def draw(rng: random.Random) -> Sentence:
         verb, noun = rng.choice([CATCH, FOLLOW, SEE, FIND]), rng.choice(others)
         adjective = rng.choice(list(rng.choice([OF_SUBJECTS, OF_OBJECTS])))
         others.remove(noun)
-    clause, adverb, attributes = None, "", ["", ""]
+    clause, attributes = None, ["", ""]
     if rng.random() < 0.3:
         clause = (rng.choice([SEE, FIND]), rng.choice(others), rng.random() < 0.5)
     for place, of in enumerate((subject, noun)):
         if of in ANIMALS and not clause and rng.random() < 0.4:
             attributes[place] = rng.choice(list(ATTRIBUTES))
-    if rng.random() < 0.4:
-        adverb = rng.choice(list(ADVERBS))
+    adverb = rng.choice(list(ADVERBS)) if rng.random() < 0.4 else ""
     clause_first = rng.random() < 0.35
     adverb_first = adverb != "" and not clause_first and rng.random() < 0.6
-    subjects, objects = Phrase(subject, attributes[0], clause), Phrase(noun, attributes[1])
-    negated = rng.random() < 0.6
-    return Sentence(subjects, verb, objects, adjective, negated, clause_first, adverb, adverb_first)
+    phrases = Phrase(subject, attributes[0], clause), Phrase(noun, attributes[1])
+    order = rng.random() < 0.6, clause_first, adverb, adverb_first
+    return Sentence(phrases[0], verb, phrases[1], adjective, *order)
 
 
 def corpus(

@@ -61,14 +61,14 @@ class _Additive(minimal.MultiHeadAttention):
         return self.output_projection(read.transpose(1, 2).flatten(2))
 
 
-def _embed_unscaled(model: Any, ids: Tensor) -> Tensor:
-    positions = minimal.sinusoids(ids.size(1), model.embedding.embedding_dim)
-    return model.dropout(model.embedding(ids) + positions)
+def _unscaled(embedding: Any, ids: Tensor) -> Tensor:
+    positions = minimal.sinusoids(ids.size(1), embedding.embedding_dim)
+    return embedding.weight[ids] + positions
 
 
-def _embed_learned(model: Any, ids: Tensor) -> Tensor:
-    d_model = model.embedding.embedding_dim
-    return model.dropout(model.embedding(ids) * math.sqrt(d_model) + model.learned[: ids.size(1)])
+def _learned_positions(embedding: Any, ids: Tensor) -> Tensor:
+    vectors = embedding.weight[ids] * math.sqrt(embedding.embedding_dim)
+    return vectors + embedding.learned[: ids.size(1)]
 
 
 def _no_encoder_attention(layer: Any, x: Tensor, mask: Tensor) -> Tensor:
@@ -116,9 +116,9 @@ WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
     "second layer": [],
     "dropout": [],
     "padding mask": [(minimal, "padding_mask", lambda ids: ids[:, None, None, :] >= 0)],
-    "embedding scale": [(minimal.Transformer, "embed", _embed_unscaled)],
+    "embedding scale": [(minimal.Embedding, "forward", _unscaled)],
     "label smoothing": [(minimal, "smoothed_loss", partial(minimal.smoothed_loss, epsilon=0.0))],
-    "sinusoids, learned instead": [(minimal.Transformer, "embed", _embed_learned)],
+    "sinusoids, learned instead": [(minimal.Embedding, "forward", _learned_positions)],
     "dot product, additive instead": [(minimal, "MultiHeadAttention", _Additive)],
 }
 
@@ -136,7 +136,8 @@ def make(part: str, seed: int) -> tuple[Any, list[float], list[toy.Sentence]]:
     }
     model: Any = minimal.Transformer(len(toy.WORDS), **SIZES | fewer.get(part, {}))
     if part == "sinusoids, learned instead":
-        model.learned = nn.Parameter(torch.randn(80, model.embedding.embedding_dim) * 0.5)
+        places = torch.randn(80, model.embedding.embedding_dim)
+        model.embedding.learned = nn.Parameter(places * 0.5)
     losses = list(minimal.train(model, pairs, **TRAINING))
     return model, losses, test
 
