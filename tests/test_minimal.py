@@ -162,7 +162,7 @@ def test_the_program_has_at_most_200_lines_of_code():
 def test_the_program_runs_by_itself(capsys):
     """Its last lines, with fewer steps: `python -m transformer.minimal`."""
     tree = ast.parse(SOURCE)
-    last = ast.unparse(tree.body[-1]).replace("2600", "4").replace("% 100", "% 2")
+    last = ast.unparse(tree.body[-1]).replace("3000", "4").replace("% 100", "% 2")
     threads = torch.get_num_threads()
     exec(compile(last, "minimal", "exec"), {**vars(minimal), "__name__": "__main__"})
     torch.set_num_threads(threads)
@@ -238,7 +238,7 @@ def test_the_first_half_of_the_first_chapter_needs_torch_alone(monkeypatch, caps
     for source, _ in code_cells(FIRST):
         if "%pip" in source:
             break
-        source = source.replace("2600", "4").replace("% 200", "% 2").replace("assert ", "")
+        source = source.replace("3000", "4").replace("% 200", "% 2").replace("assert ", "")
         exec(compile(source, "cell", "exec"), space)
     assert "new sentences are exactly right" in capsys.readouterr().out
     assert len(space["losses"]) == 4

@@ -306,7 +306,7 @@ if __name__ == "__main__":
     lines, test = toy.corpus()
     pairs = [(toy.encode(e), toy.encode(g)) for e, g in lines]
     model = Transformer(len(toy.WORDS), 64, 128, heads=2, layers=2)
-    training = train(model, pairs, 2600, tokens=400, warmup=400, factor=0.4)
+    training = train(model, pairs, 3000, tokens=400, warmup=400, factor=0.4)
     for step, loss in enumerate(training, start=1):
         if step % 100 == 0:
             print(f"step {step:4}  loss {loss:.3f}", flush=True)

@@ -1,7 +1,7 @@
 """Sphinx extension: chapter numbers, search, the sidebar, and a page for wrong addresses.
 
 Sphinx itself numbers titles, headings, the sidebar and the figures of a numbered table of contents.
-This adds an index entry, so that a search for "chapter 21" finds that chapter first. Parts of the
+This adds an index entry, so that a search for "chapter 22" finds that chapter first. Parts of the
 sidebar without numbers are folded, unless the page is in them. A page 404 offers the search. The
 labels of figures stay out of the search index, which every search loads.
 """

@@ -116,7 +116,7 @@ def execute(
 def smoke() -> None:
     """Run the final chapter with the preset "smoke" into _build/smoke."""
     set_environment()
-    chapter = NOTEBOOKS / "27_full_model.ipynb"
+    chapter = NOTEBOOKS / "28_full_model.ipynb"
     copy = ROOT / "_build" / "smoke" / chapter.name
     copy.parent.mkdir(parents=True, exist_ok=True)
     options = dict(kernel_name="python3", cwd=str(NOTEBOOKS), progress_bar=False)

@@ -9,7 +9,7 @@ from transformer.recipes.estimate import requirements
 from transformer.recipes.overrides import parse_changes
 from transformer.recipes.presets import get_preset
 
-CHAPTER = Path(__file__).resolve().parents[2] / "notebooks" / "27_full_model.ipynb"
+CHAPTER = Path(__file__).resolve().parents[2] / "notebooks" / "28_full_model.ipynb"
 LIBRARY = (
     *(describe_card, get_card, on_card_in, this_card, get_preset, parse_changes, requirements),
     *(Path, tempfile),

@@ -36,7 +36,7 @@ def test_a_page_shows_all_of_its_texts(page, monkeypatch):
     asked = generated.FILLED.findall(text)
     assert len(asked) == len(set(asked))
     made = texts_of(page).keys()
-    # The other choices of chapter 22 are younger than the paper.
+    # The other choices of chapter 23 are younger than the paper.
     younger = {name for name, choice in CHOICES.items() if choice.group != "open"} | {"base"}
     assert set(asked) == (made - younger if page == "book/paper" else made)
     monkeypatch.setitem(generated.PAGES, page, lambda: texts_of(page))

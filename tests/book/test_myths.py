@@ -32,7 +32,7 @@ def words(stem):
 def sections():
     """The cells under each heading of the third level, as (kind, text, outputs)."""
     found, heading = {}, None
-    for cell in cells("26_myths"):
+    for cell in cells("27_myths"):
         text = "".join(cell["source"])
         for line in text.splitlines() if cell["cell_type"] == "markdown" else ():
             if line.startswith("### "):
@@ -58,7 +58,7 @@ def test_an_experiment_has_statement_numbers_and_truth(one):
 
 def test_all_experiments_are_in_the_order_of_the_list():
     assert [*sections()][1:] == [f"### {one.question}" for one in TESTED]
-    assert len(TESTED) == 10 and f"{len(MYTHS)} statements" in words("26_myths")
+    assert len(TESTED) == 10 and f"{len(MYTHS)} statements" in words("27_myths")
 
 
 def test_anchors_are_unique_and_those_of_sphinx():

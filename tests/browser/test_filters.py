@@ -27,7 +27,7 @@ def test_claims_of_a_verdict_and_a_chapter(visit, html):
     found.open((html / CLAIMS).as_uri())
     shown, every = numbers(page)
     assert shown == every > 40
-    choose(page, verdict="mixed", chapter="18")
+    choose(page, verdict="mixed", chapter="19")
     heads = page.locator("table.filtered tbody tr:not([data-continues]):visible")
     fewer, _ = numbers(page)
     assert 0 < fewer < every and heads.count() == fewer

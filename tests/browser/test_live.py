@@ -190,7 +190,7 @@ def test_a_chapter_shows_the_view_of_its_subject(visit, address):
     """In a frame as high as the view, in the theme of the chapter; the address stays."""
     found = visit(390)
     page = found.page
-    found.open(f"{address}notebooks/21_heads_learned.html")
+    found.open(f"{address}notebooks/22_heads_learned.html")
     box = page.locator(".live-hero")
     box.get_by_role("button", name="Translate").click()
     page.wait_for_function("frames.length === 1")
@@ -208,7 +208,7 @@ def test_a_chapter_shows_the_view_of_its_subject(visit, address):
     page.keyboard.press("Enter")
     translated(frame, FRAGE)
     assert sum("live.html" in url for url in found.requests) == 1  # the model stays in the frame
-    assert page.url.endswith("21_heads_learned.html") and found.errors == []
+    assert page.url.endswith("22_heads_learned.html") and found.errors == []
 
 
 def test_the_boxes_of_all_chapters_lead_to_views_that_exist(visit, address, html):

@@ -119,7 +119,7 @@ def test_the_search_finds_without_a_network(visit, address, html, scheme):
     assert not any("searchindex" in url for url in found.requests)
     found.page.keyboard.press("Control+k")
     dialog = found.page.locator("#pst-search-dialog")
-    for query, title in (("chapter 21", "the heads learn?"), ("causal", "position see")):
+    for query, title in (("chapter 22", "the heads learn?"), ("causal", "position see")):
         dialog.locator("input").fill("")
         dialog.locator("input").press_sequentially(query)
         dialog.locator("#search-results a", has_text=title).first.wait_for(timeout=20_000)
@@ -146,7 +146,7 @@ def test_reading_and_code(visit, address):
     """The switch opens the scaffolding, where the reader stays, and is remembered."""
     found = visit()
     page = found.page
-    found.open(f"{address}notebooks/26_myths.html")
+    found.open(f"{address}notebooks/27_myths.html")
     folds = page.locator("details.fold")
     assert folds.count() > 2 and page.locator("details.fold[open]").count() == 0
     assert page.locator("summary", has_text="losses are measured").first.is_visible()

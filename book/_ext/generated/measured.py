@@ -22,7 +22,7 @@ _EXPORT = RECORD.with_name("export.json")
 
 
 def alternatives() -> dict[str, str]:
-    """Say in a few words what each choice of chapter 22 changed, by its name."""
+    """Say in a few words what each choice of chapter 23 changed, by its name."""
     return {name: describe_effect(effect) for name, effect in final_effects().items()}
 
 
@@ -35,7 +35,7 @@ def describe_effect(effect: Effect) -> str:
         return f"{mean} {unit} ({low} to {high})"
 
     gains = f"{spread(effect.nats, 2, 'nats')}, {spread(effect.bleu, 1, 'BLEU')}"
-    return f"{gains}: [{effect.verdict}](../notebooks/22_left_out.ipynb)"
+    return f"{gains}: [{effect.verdict}](../notebooks/23_left_out.ipynb)"
 
 
 def scale() -> dict[str, str]:

@@ -199,7 +199,7 @@
       sources(
         code("model/attention", "MultiHeadAttention"),
         chapter(5),
-        state.a === "decoder" ? chapter(6) : chapter(21),
+        state.a === "decoder" ? chapter(6) : chapter(22),
       ),
     );
   }

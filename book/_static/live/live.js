@@ -380,7 +380,7 @@
       el("p", { class: "live-verdict" }, verdict()),
       part
         ? el("p", {}, PARTS[part].why, " More in ", chapter(PARTS[part].chapter), ".")
-        : el("p", {}, "What each head of this model is worth is measured in ", chapter(21), "."),
+        : el("p", {}, "What each head of this model is worth is measured in ", chapter(22), "."),
     ];
   }
 

@@ -130,7 +130,7 @@
         code("model/transformer", "Transformer.logits"),
         code("inference/decoding", "beam_search"),
         chapter(10),
-        chapter(16),
+        chapter(17),
       ),
     );
     return { view, inspector };

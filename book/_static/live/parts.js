@@ -44,9 +44,9 @@ const LiveParts = (() => {
     9: "09_depth",
     10: "10_embeddings",
     11: "11_assembly",
-    12: "12_tokens",
-    16: "16_decoding",
-    21: "21_heads_learned",
+    13: "13_tokens",
+    17: "17_decoding",
+    22: "22_heads_learned",
   };
   const chapter = (number, text = `chapter ${number}`) =>
     el("a", { href: `../notebooks/${CHAPTERS[number]}.html` }, text);

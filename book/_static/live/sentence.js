@@ -255,7 +255,7 @@
             ),
           )
         : null,
-      sources(code("inference/decoding", "greedy_search"), chapter(16)),
+      sources(code("inference/decoding", "greedy_search"), chapter(17)),
     );
   }
 

@@ -18,7 +18,7 @@ const LiveTour = {
         "The model does not see letters or words. “didn't” is two tokens, and “überquerte” " +
         "is written in two pieces, because the vocabulary holds 8,000 frequent ones.",
       task: "Type a rare word into the sentence and see into how many pieces it falls.",
-      chapters: [12],
+      chapters: [13],
     },
     {
       state: { z: "stack", k: 1, t: 1 },
@@ -46,7 +46,7 @@ const LiveTour = {
         "In self-attention every token asks all others. Head 3 often looks one token ahead: see " +
         "the diagonal. In layer 2, head 4 mostly looks one token back.",
       task: "Move over the row of “it” and compare the heads, here and in layer 2.",
-      chapters: [2, 21],
+      chapters: [2, 22],
     },
     {
       state: { z: "head", a: "encoder", l: 0, h: 2, t: 8, k: 9 },
@@ -92,7 +92,7 @@ const LiveTour = {
         "Cross-attention joins the two halves. While the model writes “müde”, this head " +
         "gives “tired” nearly all its weight, across a different word order.",
       task: "Walk through the German tokens with the arrow keys and follow the arcs.",
-      chapters: [21],
+      chapters: [22],
     },
     {
       state: { z: "stack", k: 11, t: 11 },
@@ -112,7 +112,7 @@ const LiveTour = {
         "follows four beginnings at a time and may find a better sentence than the first " +
         "choice at every step.",
       task: "Move the temperature, and follow the strong line through the tree.",
-      chapters: [16],
+      chapters: [17],
     },
   ],
 };

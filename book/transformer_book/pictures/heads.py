@@ -1,4 +1,4 @@
-"""Picture of chapter 21: where "it" looks."""
+"""Picture of chapter 22: where "it" looks."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Picture of chapter 25: one encoder with four heads."""
+"""Picture of chapter 26: one encoder with four heads."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""Picture of chapter 27: the translations of one sentence during the training of a model."""
+"""Picture of chapter 28: the translations of one sentence during the training of a model."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Picture of chapter 23: attention in blocks."""
+"""Picture of chapter 24: attention in blocks."""
 
 from functools import cache
 

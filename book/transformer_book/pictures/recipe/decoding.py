@@ -1,4 +1,4 @@
-"""Pictures of chapter 16: a translation written token by token, and a beam search as a tree."""
+"""Pictures of chapter 17: a translation written token by token, and a beam search as a tree."""
 
 import math
 from functools import cache

@@ -1,4 +1,4 @@
-"""Picture of chapter 14: targets and predictions."""
+"""Picture of chapter 15: targets and predictions."""
 
 from functools import cache
 

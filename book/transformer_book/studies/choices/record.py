@@ -1,4 +1,4 @@
-"""Train every row of Table 3 with every seed and write the record of chapter 19.
+"""Train every row of Table 3 with every seed and write the record of chapter 20.
 
     python -m transformer_book.studies.choices.record  the size for this machine
     python -m transformer_book.studies.choices.record --scale table-3-settled   eight hours on one

@@ -1,4 +1,4 @@
-"""The searches of chapter 16 on a test set: many beams, length penalties, rules to stop."""
+"""The searches of chapter 17 on a test set: many beams, length penalties, rules to stop."""
 
 import json
 from collections.abc import Callable, Sequence

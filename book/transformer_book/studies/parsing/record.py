@@ -1,4 +1,4 @@
-"""Train the parsers, test them on unseen articles, and write the record of chapter 20.
+"""Train the parsers, test them on unseen articles, and write the record of chapter 21.
 
     python -m transformer_book.studies.parsing.record             the CRAFT treebank of the package
     python -m transformer_book.studies.parsing.record --seeds 3   other seeds

@@ -38,7 +38,7 @@ class Technique:
     half: bool = False
 
 
-#: The techniques of chapter 23. A step has four sequences.
+#: The techniques of chapter 24. A step has four sequences.
 TECHNIQUES: dict[str, Technique] = {
     "plain: weights written out": Technique(),
     "half precision (bf16)": Technique(half=True),

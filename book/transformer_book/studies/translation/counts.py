@@ -69,7 +69,7 @@ def write_counts(path: Path, counts: Counts) -> None:
 def read_counts(name: str, folder: Path | str = RUNS) -> Counts:
     """Read the counts of a recorded run; empty if it has none.
 
-    The package has only the counts that chapter 17 reads.
+    The package has only the counts that chapter 18 reads.
     """
     path = Path(folder) / f"{name}.counts.npz"
     if not path.exists():
