@@ -51,7 +51,6 @@ def _origin(cells: Mapping[str, str], heading: str) -> list[str]:
 
 #: For each page what a row is, and the ways to choose rows.
 PAGES: Mapping[str, tuple[str, Mapping[str, Reader]]] = {
-    "book/paper": ("claims", {"verdict": _column("verdict"), "chapter": _column("chapter")}),
     "book/exercises": (
         "exercises",
         {"chapter": _chapter, "level": _column("Level"), "answer": _column("You give")},

@@ -26,10 +26,16 @@ VERDICTS = {
     "undecided": "{} are undecided",
     "wrong as printed": "{} are wrong as printed",
 }
-#: In place of a verdict, of a statement about how the model is built: there is nothing to find out.
-DESIGN = "design"
+#: In place of a verdict, where nothing was to be found out: how the model is built, and what follows
+#: from the paper's own tables.
+UNTESTED = ("design", "the paper's own numbers")
+#: How large the evidence is, from what holds at any size to the paper's.
+SCALES = ("algebra", "toy", "small", "the paper's")
 #: Share of studies without an effect in which a 95% interval excludes zero.
 ERROR = 0.05
+
+#: The pages of the annotated paper, one for each section.
+SECTIONS = tuple(path.stem for path in sorted((Path(__file__).parents[2] / "paper").glob("*.md")))
 
 # What the paper says, what was measured, where they differ.
 Row = tuple[str, str, str]
@@ -53,9 +59,10 @@ def read_claims(root: Path) -> list[Claim]:
         judged = [word for piece in pieces for word in words(piece)]
         kinds = {piece.get("kind") for piece in pieces}
         if "verdict" in claim:
-            fits = claim["verdict"] in (DESIGN, "wrong as printed") and kinds == {None}
+            fits = claim["verdict"] in (*UNTESTED, "wrong as printed") and kinds == {None}
         else:
             fits = {*judged} <= {*SAYS} and kinds <= {*KINDS} and all(map(words, pieces))
+            fits = fits and {piece.get("scale") for piece in pieces} <= {*SCALES}
         if not fits:
             raise ValueError(f"claim {name!r} does not follow the rule: {claim}")
         claim.setdefault("verdict", verdict(judged))
@@ -89,22 +96,29 @@ def stored_rows(notebook: Path) -> list[Row]:
     return found
 
 
-def texts(root: Path) -> dict[str, str]:
-    """Make the number of claims, the count of each verdict, and a table for each section.
+def page_of(section: str) -> str:
+    """Return the page of the annotated paper that has a section: "3.2.1" is on 3_architecture."""
+    first = "1" if section == "Abstract" else str(section)[0]
+    return next(stem for stem in SECTIONS if stem.startswith(first))
 
-    Statements about the design are in the tables and not among the claims that are counted.
+
+def texts(root: Path) -> dict[str, str]:
+    """Make the number of claims, the count of each verdict, the wall, and each section's table.
+
+    Statements that are not tested are in the tables and not among the claims that are counted.
     """
     claims, paths = read_claims(root), chapters(root)
     rows = {chapter: stored_rows(path) for chapter, path in paths.items()}
     lines: dict[str, list[list[str]]] = {}
-    for claim in claims:
-        about = [claim["claim"], f"**{claim['verdict']}**"]
+    for number, claim in enumerate(claims, 1):
+        mark = f'<span class="verdict" data-verdict="{claim["verdict"]}">{claim["verdict"]}</span>'
+        about = [f'<span id="claim-{number}">{claim["claim"]}</span>', mark]
         for piece in claim["evidence"]:
             chapter, found = _found(piece, rows, claim["claim"])
             place = ""
             if chapter:
                 anchor = "#the-paper-and-what-we-measured" if "row" in piece else ""
-                place = f"[{int(chapter)}](../notebooks/{paths[chapter].name}{anchor})"
+                place = f"[{int(chapter)}](../../notebooks/{paths[chapter].name}{anchor})"
             line = [*about, _judgement(piece), *found, place]
             lines.setdefault(str(claim["section"]), []).append(line)
             about = ["", ""]
@@ -118,15 +132,42 @@ def texts(root: Path) -> dict[str, str]:
         for piece in claim["evidence"]
         if piece.get("kind") == "sampled"
     )
+    design, arithmetic = map(given.count, UNTESTED)
     tables = {f"claims-{key}": Table(header, found).markdown() for key, found in lines.items()}
     return {
-        "number": str(len(given) - given.count(DESIGN)),
+        "number": str(len(given) - design - arithmetic),
         "counts": f"{', '.join(counts[:-1])}, and {counts[-1]}",
-        "design": str(given.count(DESIGN)),
+        "untested": str(design + arithmetic),
+        "design": str(design),
+        "arithmetic": str(arithmetic),
         "sampled": str(sampled),
         "mistakes": f"{sampled * ERROR:.0f}",
+        "wall": wall(claims),
         **tables,
     }
+
+
+def wall(claims: Sequence[Claim]) -> str:
+    """Draw a mark for each claim, in the paper's order, that leads to its row."""
+    sections: dict[str, str] = {}
+    for number, claim in enumerate(claims, 1):
+        section, name = str(claim["section"]), claim["verdict"]
+        said = html.escape(f"{claim['claim']}: {name}")
+        link = f"paper/{page_of(section)}.html#claim-{number}"
+        mark = f'<a href="{link}" class="verdict" data-verdict="{name}" title="{said}">'
+        sections.setdefault(section, "")
+        sections[section] += f'{mark}<span class="visually-hidden">{said}</span></a>'
+    marks = "".join(
+        f'<li><span class="place">{section}</span> {found}</li>'
+        for section, found in sections.items()
+    )
+    given = [claim["verdict"] for claim in claims]
+    legend = "".join(
+        f'<li><span class="verdict" data-verdict="{name}"></span> {name} <b>{given.count(name)}</b></li>'
+        for name in (*VERDICTS, *UNTESTED)
+    )
+    drawn = f'<ol class="verdict-wall">{marks}</ol><ul class="verdict-legend">{legend}</ul>'
+    return f"```{{raw}} html\n{drawn}\n```"
 
 
 def _found(
@@ -148,4 +189,4 @@ def _judgement(piece: Claim) -> str:
     if "kind" not in piece:
         return ""
     reason = f" ({piece['because']})" if "because" in piece else ""
-    return f"{piece['kind']}: {', '.join(words(piece))}{reason}"
+    return f"{piece['scale']}, {piece['kind']}: {', '.join(words(piece))}{reason}"

@@ -35,7 +35,7 @@ def describe_effect(effect: Effect) -> str:
         return f"{mean} {unit} ({low} to {high})"
 
     gains = f"{spread(effect.nats, 2, 'nats')}, {spread(effect.bleu, 1, 'BLEU')}"
-    return f"{gains}: [{effect.verdict}](../notebooks/23_left_out.ipynb)"
+    return f"{gains}: [{effect.verdict}](../../notebooks/23_left_out.ipynb)"
 
 
 def scale() -> dict[str, str]:

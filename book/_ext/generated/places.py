@@ -75,7 +75,7 @@ class Name:
     def source(self) -> str:
         """Link to the lines of code, in HTML because the page does not exist yet."""
         anchor = self.name.rpartition(".")[0] if self.is_property else self.name
-        return f'<a href="../_modules/{self.module.replace(".", "/")}.html#{anchor}">source</a>'
+        return f'<a href="../../_modules/{self.module.replace(".", "/")}.html#{anchor}">source</a>'
 
 
 def public_names(root: Path) -> list[Name]:
@@ -206,7 +206,7 @@ def _line(
 ) -> str:
     """Write the line of a place: its chapters and its code; "" if it has neither."""
     ours = [f"{name.entry()} ({name.source()})" for name in names if name.package in DEFINING]
-    links = [f'[{int(stem[:2])}](../notebooks/{stem}.ipynb "{titles[stem]}")' for stem in treated]
+    links = [f'[{int(stem[:2])}](../../notebooks/{stem}.ipynb "{titles[stem]}")' for stem in treated]
     parts = [f"chapter{'s' * (len(links) > 1)} {', '.join(links)}"] if links else []
     folded = len(ours) > SHOWN
     if ours and not folded:
