@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.recipes.record import read_record
-from transformer_book.studies.layer_types.layer_types import SelfAttention
-from transformer_book.studies.layer_types.reach import Recurrence
+from transformer_book.studies.layer_types.reach import Recurrence, SelfAttention
 from transformer_book.studies.recording import Recording
 
 FOLDER = Path(__file__).parent
