@@ -36,6 +36,15 @@ def test_convolution_by_hand(options, offsets):
     torch.testing.assert_close(layer(x)[0], torch.stack(rows))
 
 
+@pytest.mark.parametrize(("length", "layers"), [(5, 1), (6, 2), (25, 2), (26, 3), (125, 3)])
+def test_the_path_of_causal_convolutions_is_the_paper_s_logarithm(length, layers):
+    for depth in (layers - 1, layers):
+        stack = nn.Sequential(*(Convolution(4, 5, 5**i, causal=True) for i in range(depth)))
+        x = torch.randn(1, length, 4, dtype=torch.double, requires_grad=True)
+        stack.double()(x)[0, -1].sum().backward()
+        assert x.grad[0, 0].any() == (depth == layers)
+
+
 @pytest.mark.parametrize(
     ("make", "wanted"),
     [
