@@ -21,7 +21,7 @@ from transformer.model.attention import scaled_dot_product_attention
 from transformer.model.masks import causal_mask
 from transformer.model.positional import sinusoidal_table
 from transformer.training.schedule import learning_rate
-from transformer_book.studies.layer_types import layer_types
+from transformer_book.studies.layer_types import reach
 from transformer_book.studies.layer_types.reach import Convolution
 from transformer_book.studies.tokens import merges as byte_pairs
 from transformer_book.widgets.fields import KINDS, receptive_fields
@@ -145,11 +145,12 @@ def test_the_schedule_is_eq_3():
 
 
 FIELDS = [
-    lambda m: nn.Sequential(*(layer_types.SelfAttention(4) for _ in range(m))),
-    lambda m: layer_types.Rounds(4, m),
+    lambda m: nn.Sequential(*(reach.SelfAttention(4) for _ in range(m))),
+    # The first step of a recurrence reads a word, and each other one the state before, too.
+    lambda m: nn.Sequential(nn.Linear(4, 4), *(Convolution(4, 2, causal=True),) * (m - 1)),
     lambda m: nn.Sequential(*(Convolution(4, 3) for _ in range(m))),
-    lambda m: layer_types.dilated(m, 4, kernel=3),
-    lambda m: nn.Sequential(*(layer_types.RestrictedAttention(4, 5) for _ in range(m))),
+    lambda m: nn.Sequential(*(Convolution(4, 3, gap=2**i) for i in range(m))),
+    lambda m: nn.Sequential(*(reach.RestrictedAttention(4, 5) for _ in range(m))),
 ]
 
 
