@@ -54,12 +54,6 @@ def of_the_splits(found):
         right = [pairs.target[i] for i in test]
         for name, score in run["bleu"].items():
             yield f"split {run['seed']}, {name}", right, dict(BLEU=score)
-    halves, tuned = leakage.draw_halves(load_corpus(SHIPPED).test), found["fine_tuning"]
-    right = [text for half in halves for text in half.test.target]
-    yield "shipped", right, dict(BLEU=tuned["shipped"])
-    for run in tuned["runs"]:
-        for name in ("relatives", "strangers"):
-            yield f"{name}, seed {run['seed']}", right, dict(BLEU=run[name])
 
 
 def of_the_recipe(found):

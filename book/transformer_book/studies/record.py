@@ -4,7 +4,7 @@
 
 Most take minutes on one CPU core, and `left_out` takes two hours. Ctrl-C stops it, and the
 same command continues, with the same version of the code; delete the file to record anew. Records
-of the shipped weights (decoding, splits, what_heads_learn) are made anew when those are replaced.
+of the shipped weights (decoding, what_heads_learn) are made anew when those are replaced.
 """
 
 from transformer_book.studies.recording import record_study
