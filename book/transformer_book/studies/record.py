@@ -16,7 +16,7 @@ STUDIES = {
     "residuals": None, "embeddings": 4, "assembly": None, "splits": 4,
     "recipe": None, "recipe.warm_up": 4, "decoding": None, "layer_types": None,
     "layer_types.short": None, "layer_types.threads": None, "what_heads_learn": 5,
-    "what_heads_learn.questions": 4, "left_out": None, "memory": 5, "sparse.long_steps": 5,
+    "what_heads_learn.french": 5, "left_out": None, "memory": 5, "sparse.long_steps": 5,
     "sparse.hops": 4, "sparse.segments": 4, "sparse.truncation": 4, "other_tasks": 4,
 }  # fmt: skip
 
