@@ -17,7 +17,6 @@ from transformer_book.studies.recipe import study
 from transformer_book.studies.recording import SHIPPED, stored_texts
 from transformer_book.studies.splits import study as leakage
 from transformer_book.studies.translation import peer
-from transformer_book.studies.what_heads_learn import study as heads
 
 METRICS = {"BLEU": BLEU(), "chrF2": CHRF()}
 
@@ -38,12 +37,6 @@ def of_the_export(found):
     for search, rows in found["searches"].items():
         for name, row in rows.items():
             yield f"{search}, {name}", right, dict(BLEU=row["bleu"])
-
-
-def of_the_heads(found):
-    right, whole = load_corpus(SHIPPED).test.target[: found["bleu_pairs"]], found["whole"]["BLEU"]
-    for name, (lost, *_) in (found["bleu"] | {"whole": [0.0]}).items():
-        yield name, right, dict(BLEU=whole - lost)
 
 
 def of_the_splits(found):
@@ -78,7 +71,6 @@ def of_rows(scale):
 STUDIES = {
     peer.RECORD: of_the_peer,
     record_export.RECORD: of_the_export,
-    heads.RECORD: of_the_heads,
     leakage.RECORD: of_the_splits,
     study.RECORD: of_the_recipe,
     choices.RECORD: of_rows(choices.SCALE),
