@@ -34,7 +34,8 @@ def story(path):
 def test_the_story_is_short_and_proves_nothing(path):
     text, shown, folded = story(path)
     assert len(text.split()) <= (1350 if path.stem > "01" else 1500)
-    assert not (found := INTERVAL.findall(text)), found
+    if path.stem != "12_measuring":  # which explains what an interval is
+        assert not (found := INTERVAL.findall(text)), found
     if path.stem > "01":
         assert shown / (shown + folded) >= 0.55
 
