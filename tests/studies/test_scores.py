@@ -13,7 +13,6 @@ from transformer.recipes.record import read_record
 from transformer_book.speed import record_export
 from transformer_book.studies.choices.study import SCALES
 from transformer_book.studies.left_out import study as choices
-from transformer_book.studies.recipe import study
 from transformer_book.studies.recording import SHIPPED, stored_texts
 from transformer_book.studies.splits import study as leakage
 from transformer_book.studies.translation import peer
@@ -62,15 +61,6 @@ def of_the_splits(found):
             yield f"{name}, seed {run['seed']}", right, dict(BLEU=run[name])
 
 
-def of_the_recipe(found):
-    split = load_corpus(SHIPPED).splits[study.SPLIT]
-    for run in found["runs"][::7]:  # every setting, every variant and every seed
-        right = short_pairs(split, 4, study.SETTINGS[run["setting"]].test_pairs)
-        for weights in ("last", "averaged"):
-            name = f"{run['setting']}, {run['variant']}, seed {run['seed']}, {weights}"
-            yield name, right, run[weights]
-
-
 def of_rows(scale):
     def scores(found):
         split = load_corpus(scale.base.corpus).splits[scale.split]
@@ -86,7 +76,6 @@ STUDIES = {
     record_export.RECORD: of_the_export,
     heads.RECORD: of_the_heads,
     leakage.RECORD: of_the_splits,
-    study.RECORD: of_the_recipe,
     choices.RECORD: of_rows(choices.SCALE),
     **{scale.record: of_rows(scale) for scale in SCALES.values() if scale.record.exists()},
 }
