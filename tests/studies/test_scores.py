@@ -13,7 +13,6 @@ from transformer.recipes.record import read_record
 from transformer_book.speed import record_export
 from transformer_book.studies.choices.study import SCALES
 from transformer_book.studies.left_out import study as choices
-from transformer_book.studies.recipe import study
 from transformer_book.studies.recording import SHIPPED, stored_texts
 from transformer_book.studies.splits import study as leakage
 from transformer_book.studies.translation import peer
@@ -49,15 +48,6 @@ def of_the_splits(found):
             yield f"split {run['seed']}, {name}", right, dict(BLEU=score)
 
 
-def of_the_recipe(found):
-    split = load_corpus(SHIPPED).splits[study.SPLIT]
-    for run in found["runs"][::7]:  # every setting, every variant and every seed
-        right = short_pairs(split, 4, study.SETTINGS[run["setting"]].test_pairs)
-        for weights in ("last", "averaged"):
-            name = f"{run['setting']}, {run['variant']}, seed {run['seed']}, {weights}"
-            yield name, right, run[weights]
-
-
 def of_rows(scale):
     def scores(found):
         split = load_corpus(scale.base.corpus).splits[scale.split]
@@ -72,7 +62,6 @@ STUDIES = {
     peer.RECORD: of_the_peer,
     record_export.RECORD: of_the_export,
     leakage.RECORD: of_the_splits,
-    study.RECORD: of_the_recipe,
     choices.RECORD: of_rows(choices.SCALE),
     **{scale.record: of_rows(scale) for scale in SCALES.values() if scale.record.exists()},
 }
