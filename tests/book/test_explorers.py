@@ -16,12 +16,13 @@ from tests.self_contained import self_contained
 from transformer import Transformer, TransformerConfig, Translator
 from transformer.data.batching import EncodedPairs, Sentences, TokenBatches, padding_waste
 from transformer.data.corpora import load_corpus
+from transformer.data.tokenizer import Tokenizer
 from transformer.inference.decoding import greedy_search
 from transformer.model.attention import scaled_dot_product_attention
 from transformer.model.masks import causal_mask
 from transformer.model.positional import sinusoidal_table
 from transformer.training.schedule import learning_rate
-from transformer_book.studies.layer_types import layer_types
+from transformer_book.studies.layer_types import reach
 from transformer_book.studies.layer_types.reach import Convolution
 from transformer_book.studies.tokens import merges as byte_pairs
 from transformer_book.widgets.fields import KINDS, receptive_fields
@@ -145,11 +146,12 @@ def test_the_schedule_is_eq_3():
 
 
 FIELDS = [
-    lambda m: nn.Sequential(*(layer_types.SelfAttention(4) for _ in range(m))),
-    lambda m: layer_types.Rounds(4, m),
+    lambda m: nn.Sequential(*(reach.SelfAttention(4) for _ in range(m))),
+    # The first step of a recurrence reads a word, and each other one the state before, too.
+    lambda m: nn.Sequential(nn.Linear(4, 4), *(Convolution(4, 2, causal=True),) * (m - 1)),
     lambda m: nn.Sequential(*(Convolution(4, 3) for _ in range(m))),
-    lambda m: layer_types.dilated(m, 4, kernel=3),
-    lambda m: nn.Sequential(*(layer_types.RestrictedAttention(4, 5) for _ in range(m))),
+    lambda m: nn.Sequential(*(Convolution(4, 3, gap=2**i) for i in range(m))),
+    lambda m: nn.Sequential(*(reach.RestrictedAttention(4, 5) for _ in range(m))),
 ]
 
 
@@ -203,23 +205,24 @@ def test_memory_is_what_pytorch_stores(checkpointing):
 
 
 def test_merges_and_their_counts_are_those_of_all_words():
+    """A merge that isn't the most frequent pair would raise."""
     split = load_corpus("tatoeba-en-de").validation
     # Overlapping pairs, which are joined from left to right.
-    words = byte_pairs.count_words([*split.source[:300], *["aaa aaaa"] * 200])
-    merges = byte_pairs.learn_merges(words, 100)
-    text = byte_pairs.split_words("aaa aaaa 🙂 <b>naïve</b>")
-    stepper = MergeStepper(words, merges, [text], counted=30, leaps=[100])
-    for stop, shown in zip(stepper.stops, stepper.pieces, strict=True):
-        rank = {pair: i for i, pair in enumerate(merges[:stop])}
-        assert shown == [[piece for word in text for piece in byte_pairs.apply_merges(word, rank)]]
-    for step in (0, 7, 30):
-        rank, count = {pair: i for i, pair in enumerate(merges[:step])}, Counter()
-        for word, times in words.items():
-            for pair in pairwise(byte_pairs.apply_merges(word, rank)):
-                count[pair] += times
-        assert stepper.most_frequent[step][0] == (merges[step], max(count.values()))
-        found = [times for _, times in stepper.most_frequent[step]]
-        assert found == sorted(count.values(), reverse=True)[: len(found)]
+    texts = [*split.source[:300], *["aaa aaaa"] * 200]
+    words, tokenizer = byte_pairs.count_words(texts), Tokenizer.train(texts, 3 + 256 + 100)
+    merges, text = byte_pairs.read_merges(tokenizer.to_json()), "aaa aaaa 🙂 <b>naïve</b>"
+    spelled = [byte_pairs.WORD.findall(text)]
+    stepper = MergeStepper(words, merges, spelled, counted=30, leaps=[100])
+    assert all(b"".join(shown[0]).decode() == text for shown in stepper.pieces)
+    assert len(stepper.pieces[-1][0]) == len(tokenizer.encode(text))
+    count = Counter()
+    for word, times in words.items():
+        for pair in pairwise(word.encode()):
+            count[pair] += times
+    found = [times for _, times in stepper.most_frequent[0]]
+    assert found == sorted(count.values(), reverse=True)[: len(found)]
+    with pytest.raises(ValueError, match="is not the next one"):
+        MergeStepper(words, merges[3:], spelled, counted=3)
 
 
 def test_sorted_batches_are_the_packages():

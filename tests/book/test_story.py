@@ -8,8 +8,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDED = {"hide-cell", "hide-input", "remove-input", "remove-cell"}
-# The chapters that build the program; the toy's rules in the first are folded and long.
-CHAPTERS = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem < "12"]
+# Up to the paper's evidence; the toy's rules in the first are folded and long.
+CHAPTERS = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if path.stem < "23"]
 INTERVAL = re.compile(r"[-−+]?\d[\d.,]*%? to [-−+]?\d[\d.,]*%|95 ?%|\binterval")
 
 
@@ -34,7 +34,8 @@ def story(path):
 def test_the_story_is_short_and_proves_nothing(path):
     text, shown, folded = story(path)
     assert len(text.split()) <= (1350 if path.stem > "01" else 1500)
-    assert not (found := INTERVAL.findall(text)), found
+    if path.stem != "12_measuring":  # which explains what an interval is
+        assert not (found := INTERVAL.findall(text)), found
     if path.stem > "01":
         assert shown / (shown + folded) >= 0.55
 

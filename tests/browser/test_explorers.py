@@ -12,6 +12,7 @@ import torch
 import transformer_book as book
 from transformer import Translator
 from transformer.data.corpora.treebank import read_trees
+from transformer.data.tokenizer import Tokenizer
 from transformer.model.positional import sinusoidal_table
 from transformer.recipes.record import read_record
 from transformer.training.schedule import learning_rate
@@ -24,7 +25,7 @@ from transformer_book.studies.parsing.linearised_trees import to_brackets
 from transformer_book.studies.parsing.tree_explorer import TreeExplorer
 from transformer_book.studies.residuals.depth_explorer import DepthExplorer
 from transformer_book.studies.residuals.study import RECORD as DEPTH
-from transformer_book.studies.tokens.merges import count_words, learn_merges, split_words
+from transformer_book.studies.tokens.merges import WORD, count_words, read_merges
 from transformer_book.studies.translation.learning_explorer import LearningExplorer
 from transformer_book.widgets.fields import KINDS, FieldExplorer, receptive_fields
 from transformer_book.widgets.masks import ReachExplorer
@@ -83,9 +84,10 @@ def learning():
 
 
 def merges():
-    words = count_words(["Das Tier war zu müde.", "The animal was too tired."] * 3)
-    texts = [split_words("The animal was tired."), split_words("too wild 🙂")]
-    return MergeStepper(words, learn_merges(words, 20), texts, counted=12, leaps=[20], shown=3)
+    lines = ["Das Tier war zu müde.", "The animal was too tired."] * 3
+    found = read_merges(Tokenizer.train(lines, 3 + 256 + 20).to_json())
+    texts = [WORD.findall("The animal was tired."), WORD.findall("too wild 🙂")]
+    return MergeStepper(count_words(lines), found, texts, counted=12, leaps=[20], shown=3)
 
 
 MAKE = {

@@ -13,11 +13,9 @@ from transformer.recipes.record import read_record
 from transformer_book.speed import record_export
 from transformer_book.studies.choices.study import SCALES
 from transformer_book.studies.left_out import study as choices
-from transformer_book.studies.recipe import study
 from transformer_book.studies.recording import SHIPPED, stored_texts
 from transformer_book.studies.splits import study as leakage
 from transformer_book.studies.translation import peer
-from transformer_book.studies.what_heads_learn import study as heads
 
 METRICS = {"BLEU": BLEU(), "chrF2": CHRF()}
 
@@ -40,12 +38,6 @@ def of_the_export(found):
             yield f"{search}, {name}", right, dict(BLEU=row["bleu"])
 
 
-def of_the_heads(found):
-    right, whole = load_corpus(SHIPPED).test.target[: found["bleu_pairs"]], found["whole"]["BLEU"]
-    for name, (lost, *_) in (found["bleu"] | {"whole": [0.0]}).items():
-        yield name, right, dict(BLEU=whole - lost)
-
-
 def of_the_splits(found):
     pairs = read_pairs(require_file("deu.txt.xz", SHIPPED))
     for run in found["memory"]:
@@ -54,21 +46,6 @@ def of_the_splits(found):
         right = [pairs.target[i] for i in test]
         for name, score in run["bleu"].items():
             yield f"split {run['seed']}, {name}", right, dict(BLEU=score)
-    halves, tuned = leakage.draw_halves(load_corpus(SHIPPED).test), found["fine_tuning"]
-    right = [text for half in halves for text in half.test.target]
-    yield "shipped", right, dict(BLEU=tuned["shipped"])
-    for run in tuned["runs"]:
-        for name in ("relatives", "strangers"):
-            yield f"{name}, seed {run['seed']}", right, dict(BLEU=run[name])
-
-
-def of_the_recipe(found):
-    split = load_corpus(SHIPPED).splits[study.SPLIT]
-    for run in found["runs"][::7]:  # every setting, every variant and every seed
-        right = short_pairs(split, 4, study.SETTINGS[run["setting"]].test_pairs)
-        for weights in ("last", "averaged"):
-            name = f"{run['setting']}, {run['variant']}, seed {run['seed']}, {weights}"
-            yield name, right, run[weights]
 
 
 def of_rows(scale):
@@ -84,9 +61,7 @@ def of_rows(scale):
 STUDIES = {
     peer.RECORD: of_the_peer,
     record_export.RECORD: of_the_export,
-    heads.RECORD: of_the_heads,
     leakage.RECORD: of_the_splits,
-    study.RECORD: of_the_recipe,
     choices.RECORD: of_rows(choices.SCALE),
     **{scale.record: of_rows(scale) for scale in SCALES.values() if scale.record.exists()},
 }

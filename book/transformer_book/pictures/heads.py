@@ -1,89 +1,101 @@
-"""Picture of chapter 22: where "it" looks."""
+"""Picture of chapter 22: where the pronoun looks, in the toy translator and the shipped models."""
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
+from transformer.data import toy
 from transformer.inference.translator import Translator
 from transformer_book.drawing import Drawing, Picture
-from transformer_book.pictures import SENTENCE
+from transformer_book.toy_translator import trained, weights_at_pronoun
+
+SENTENCES = {"tired": toy.TIRED, "wide": toy.WIDE}
+WORDS = [*toy.split(toy.TIRED.english)[:-2], "tired / wide", ".", "(end)"]
+ANIMAL, STREET, IT = (WORDS.index(word) for word in ("animal", "street", "it"))
+
+
+class Looks(NamedTuple):
+    """Weights to the words of the sentence, (heads, words), and the pronoun that is written."""
+
+    weights: dict[str, np.ndarray]
+    written: dict[str, str]
+    names: list[str]
+
+    def best(self) -> int:
+        """Find the head that moves most from *animal* to *street*."""
+        tired, wide = self.weights["tired"], self.weights["wide"]
+        return int((tired - wide)[:, [ANIMAL, STREET]].dot([1, -1]).argmax())
+
+
+def _in_toy() -> Looks:
+    found = {word: weights_at_pronoun(trained(), each) for word, each in SENTENCES.items()}
+    weights = {word: np.concatenate([*layers.values()]) for word, layers in found.items()}
+    names = [f"{layer[:7]} {int(layer[-1]) + 1}.{i}" for layer in found["tired"] for i in (1, 2)]
+    names = [name.replace("decoder", "cross") for name in names]
+    return Looks(weights, {"tired": "es", "wide": "sie"}, names)
+
+
+def _in_shipped(model: str) -> Looks:
+    translator, weights, written = Translator.from_pretrained(model), {}, {}
+    for word, sentence in SENTENCES.items():
+        found, place = translator.attention(sentence.english), []
+        for token in found.source_tokens:  # the word of each
+            place.append(place[-1] + (token[0] in "▁.<") if place else 0)
+        plain = [token.strip("▁") for token in found.predicted_tokens]
+        row = next(i for i, token in enumerate(plain) if token in ("es", "sie", "il", "elle"))
+        rows = [found.encoder[:, :, place.index(IT)], found.cross[:, :, row]]
+        weights[word] = np.stack(rows).reshape(-1, len(place)) @ np.eye(len(WORDS))[place]
+        written[word] = plain[row]
+    layers, heads = found.cross.shape[:2]
+    kinds = np.ndindex(2, layers, heads)
+    return Looks(
+        weights, written, [f"{('encoder', 'cross')[k]} {i + 1}.{j + 1}" for k, i, j in kinds]
+    )
 
 
 @cache
-def _from_it() -> tuple[list[str], dict[str, np.ndarray]]:
-    """Return the words of the running sentence, and each encoder head's weights from "it"."""
-    translator = Translator.from_pretrained("tatoeba-en-de")
-    found = translator.attention(SENTENCE, "")
-    words: list[str] = []
-    place = []  # the word of each token
-    for token in found.source_tokens:
-        if token.startswith("▁") or not words or token in (".", "<eos>"):
-            words.append(token.strip("▁").replace("<eos>", "(end)"))
-        else:
-            words[-1] += token
-        place.append(len(words) - 1)
-    join = np.eye(len(words))[place]  # (tokens, words)
-    it = words.index("it")
-    weights = found.encoder[:, :, place.index(it)] @ join
-    return words, {f"{i + 1}.{j + 1}": weights[i, j] for i, j in np.ndindex(weights.shape[:2])}
+def models() -> dict[str, Looks]:
+    """Return where the pronoun looks in each model."""
+    return {
+        "toy translator": _in_toy(),
+        "English-German": _in_shipped("tatoeba-en-de"),
+        "English-French": _in_shipped("tatoeba-en-fr"),
+    }
 
 
 def where_it_looks() -> Picture:
-    """Draw where "it" looks in four heads of the shipped model's encoder."""
-    words, heads = _from_it()
-    animal, it = words.index("animal"), words.index("it")
-
-    def most(place: int) -> str:
-        return max(heads, key=lambda name: float(heads[name][place]))
-
-    best = most(animal)
-    shown = (
-        (most(it + 1), it + 1, "the word after", "blue"),
-        (most(it - 1), it - 1, "the word before", "green"),
-        (most(len(words) - 1), len(words) - 1, "the end", "brown"),
-        (best, animal, f"“animal” gets {heads[best][animal]:.2f}", "purple"),
-    )
+    """Draw where the pronoun looks in the head of each model that moves most."""
 
     def draw(picture: Drawing) -> None:
-        row = 25
-        for number, (name, _, what, colour) in enumerate(shown):
-            weights = heads[name]
-            x, y = 174 * number, 0
-            if picture.narrow:
-                x, y = 190 * (number % 2), 396 * (number // 2)
-            picture.text((x + 80, y + 12), f"head {name}", colour, bold=True)
-            picture.text((x + 80, y + 32), what, "soft", 13)
-            at = [y + 60 + row * i for i in range(len(words))]
-            for i, word in enumerate(words):
-                lit = {it: "query", animal: "key"}.get(i)
-                picture.text((x + 64, at[i]), word, lit or "ink", 13, "end", bold=bool(lit))
-            for i in np.argsort(weights):
-                if i == it or weights[i] < 0.02:
-                    continue
-                far = x + 74 + 14 + 8 * abs(int(i) - it)  # bends further for words further away
-                points = [
-                    ((1 - t) ** 2 * (x + 72) + 2 * t * (1 - t) * far + t**2 * (x + 72),
-                     (1 - t) * at[it] + t * at[i])
-                    for t in np.linspace(0, 1, 17)
-                ]  # fmt: skip
-                picture.arrow(*points, colour=colour, tip=False, width=1 + 7 * float(weights[i]))
-            for i in {int(weights.argmax()), animal}:
-                share = f"{weights[i]:.2f}".lstrip("0")
-                faint = weights[i] < 0.02  # no arc to write beside
-                beside = 80 if faint else 88 + 4 * abs(i - it)
-                height = at[i] if faint else (at[i] + at[it]) / 2
-                picture.text((x + beside, height), share, colour, 12, "start", bold=True)
+        step = 24
+        for number, (model, looks) in enumerate(models().items()):
+            x, y = (0, 384 * number) if picture.narrow else (232 * number, 0)
+            picture.text((x + 112, y + 12), model, bold=True)
+            picture.text((x + 112, y + 32), f"head {looks.names[looks.best()]}", "soft", 13)
+            height = [y + 60 + step * i for i in range(len(WORDS))]
+            for i, word in enumerate(WORDS):
+                lit = "key" if i in (ANIMAL, STREET) else "ink"
+                picture.text((x + 112, height[i] + 4), word, lit, 13, bold=lit == "key")
+            for side, (word, name) in zip((-1, 1), looks.written.items(), strict=True):
+                end, middle = (x + 112 + side * 76, height[6])
+                anchor = "start" if side > 0 else "end"
+                picture.text((end - side * 6, middle - 18), word, "soft", 12, anchor)
+                picture.text((end - side * 6, middle + 4), name, "query", 15, anchor, bold=True)
+                for i, weight in enumerate(looks.weights[word][looks.best()]):
+                    if weight >= 0.04:
+                        start = (x + 112 + side * (8 + 3.6 * len(WORDS[i])), height[i])
+                        line = ((end - side * 10, middle), start)
+                        picture.arrow(*line, colour="purple", tip=False, width=8 * float(weight))
 
-    return Picture(
-        "The running sentence four times, in a column, with arcs from “it” to the words it "
-        "attends to. "
-        + " ".join(
-            f"Head {name}: {heads[name][place]:.2f} to “{words[place]}”, {what}."
-            for name, place, what, _ in shown[:3]
-        )
-        + f" Head {best}, which gives “animal” more weight than the other heads do: "
-        f"{heads[best][animal]:.2f} to “animal”, at most {heads[best].max():.2f} to a word.",
-        draw,
-        (688, 376),
-        narrow=(372, 772),
-    )
+    told = []
+    for model, looks in models().items():
+        best = looks.best()
+        for word, name in looks.written.items():
+            animal, street = looks.weights[word][best][[ANIMAL, STREET]]
+            told.append(
+                f"{model}, head {looks.names[best]}, too {word}: {name}, {animal:.2f} to "
+                f"“animal” and {street:.2f} to “street”."
+            )
+    text = "Lines from the pronoun to the words of the sentence, for three models. "
+    return Picture(text + " ".join(told), draw, (688, 372), narrow=(224, 1144))

@@ -1,13 +1,13 @@
 """Short training runs on real text with one change each, and their measurements."""
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_, parameters_to_vector
+from torch.nn.utils import clip_grad_norm_
 
 from transformer import fast
 from transformer.data.batching import EncodedPairs, TokenBatches, encode_pairs
@@ -86,27 +86,14 @@ def make_model(preset: Preset = RECIPE) -> Transformer:
         return Transformer(preset.model)
 
 
-@dataclass
-class Training:
-    """The history of a training run."""
-
-    #: of each step, in nats per token, smoothing included; this and the next two have the shape
-    #: (steps,).
-    losses: np.ndarray
-    gradients: np.ndarray  #: norm of the gradient of each step, before clipping.
-    #: root mean square change of the weights in each step, in units of its learning rate.
-    moves: np.ndarray
-    snapshots: dict[int, Weights]
-
-
 def train(
     model: Transformer,
     pairs: EncodedPairs,
     config: TrainingConfig,
     rate: Callable[[int], float] | None = None,
     keep: Collection[int] = (),
-) -> Training:
-    """Train as :class:`~transformer.training.trainer.Trainer` does, in memory, with a history."""
+) -> dict[int, Weights]:
+    """Train as :class:`~transformer.training.trainer.Trainer` does; return the weights to keep."""
     if config.fast:
         fast.enable(model)
     batches = TokenBatches(pairs, config.batch_tokens, config.seed)
@@ -115,8 +102,7 @@ def train(
     optimizer = torch.optim.Adam(
         parameters, betas=(config.beta1, config.beta2), eps=config.adam_eps, fused=True
     )
-    losses, gradients, moves = np.zeros((3, config.max_steps))
-    found = Training(losses, gradients, moves, snapshots={})
+    kept: dict[int, Weights] = {}
     model.train()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -129,19 +115,14 @@ def train(
             for batch in group:
                 loss, _ = objective(batch.source, batch.target_input, batch.labels)
                 (loss / count).backward()
-                found.losses[step - 1] += loss.item() / count
-            limit = math.inf if config.clip_norm is None else config.clip_norm
-            norm = clip_grad_norm_(parameters, limit)
-            before = parameters_to_vector(parameters).detach()
+            if config.clip_norm is not None:
+                clip_grad_norm_(parameters, config.clip_norm)
             optimizer.step()
             optimizer.zero_grad()
-            moved = parameters_to_vector(parameters).detach() - before
-            found.gradients[step - 1] = norm.item()
-            found.moves[step - 1] = moved.pow(2).mean().sqrt().item() / now
             if step in keep:
-                found.snapshots[step] = copy_weights(model)
+                kept[step] = copy_weights(model)
     model.eval()
-    return found
+    return kept
 
 
 def _rate(step: int, d_model: int, config: TrainingConfig) -> float:
@@ -151,11 +132,6 @@ def _rate(step: int, d_model: int, config: TrainingConfig) -> float:
 def copy_weights(model: nn.Module) -> Weights:
     """Copy a model's weights, so that further training leaves them unchanged."""
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-
-
-def mean_weights(snapshots: Sequence[Weights]) -> Weights:
-    """Average weights as :func:`~transformer.training.checkpoint.average_checkpoints` does."""
-    return {name: torch.stack([s[name] for s in snapshots]).mean(dim=0) for name in snapshots[0]}
 
 
 @dataclass(frozen=True)
@@ -188,16 +164,3 @@ def quality(model: Transformer, pairs: EncodedPairs, weights: Weights | None = N
             tokens += len(labels)
     nll, accuracy, confidence = (total / tokens).tolist()
     return Quality(math.exp(min(nll, 700.0)), accuracy, confidence)
-
-
-def shuffle_hidden_units(model: Transformer, seed: int = 0) -> Weights:
-    """Return other weights of the same function: the hidden units in another order."""
-    random = torch.Generator().manual_seed(seed)
-    weights = copy_weights(model)
-    for name in [name for name in weights if name.endswith("feed_forward.hidden.weight")]:
-        order = torch.randperm(len(weights[name]), generator=random)
-        layer = name.removesuffix("hidden.weight")
-        for part in ("hidden.weight", "hidden.bias"):
-            weights[layer + part] = weights[layer + part][order]
-        weights[layer + "output.weight"] = weights[layer + "output.weight"][:, order]
-    return weights

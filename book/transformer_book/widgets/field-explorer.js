@@ -26,12 +26,12 @@ function update() {
   rows.slice(1).forEach((row, level) => {
     for (const i of row) for (const j of data.reads[kind.value][level][i])
       svg.append(make("line", { x1: x(i), y1: y(level + 1), x2: x(j), y2: y(level),
-        stroke: "var(--key)", "stroke-width": 1.2, opacity: .55 }));
+        stroke: "var(--grey)", "stroke-width": 1.2, opacity: .55 }));
   });
   for (let level = 0; level <= depth.value; level++) for (let i = 0; i < n; i++) {
     const lit = rows[level].has(i), last = level === depth.value;
     const dot = make("circle", { cx: x(i), cy: y(level), r: Math.min(8, step * .3),
-      fill: lit ? last ? "var(--query)" : "var(--key)" : "var(--well)",
+      fill: lit ? last ? "var(--purple)" : "var(--grey)" : "var(--well)",
       stroke: lit ? "none" : "var(--rule)" });
     if (last) {
       dot.style.cursor = "pointer";

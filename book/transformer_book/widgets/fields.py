@@ -92,7 +92,7 @@ class FieldExplorer(Explorer):
         """Draw the number of layers until the source reaches the output, as bars."""
         axes = figure.subplots()
         needed = [self.layers_needed(kind) or np.nan for kind in KINDS]
-        axes.barh(range(len(KINDS)), needed, color=COLOURS["blue"], height=0.6)
+        axes.barh(range(len(KINDS)), needed, color=COLOURS["purple"], height=0.6)
         axes.set_yticks(range(len(KINDS)), KINDS)
         axes.set(
             ylim=(len(KINDS) - 0.5, -0.5),

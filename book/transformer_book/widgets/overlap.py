@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from transformer.inference.significance import ORDER, sentence_counts
-from transformer_book.palette import INK, ROLES
+from transformer_book.palette import COLOURS, INK
 from transformer_book.widgets.base import Explorer
 
 
@@ -55,7 +55,7 @@ class OverlapExplorer(Explorer):
         names = list(self.translations)
         places = range(len(names))
         scores = [self.score(name) for name in names]
-        axes.barh(places, scores, color=ROLES["value"], height=0.6)
+        axes.barh(places, scores, color=COLOURS["purple"], height=0.6)
         for place, score in zip(places, scores, strict=True):
             axes.text(score + 1.5, place, f"{score:.0f}", va="center", color=INK)
         axes.set_yticks(places, names)

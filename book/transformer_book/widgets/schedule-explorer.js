@@ -37,10 +37,10 @@ function chart(peak) {
     .filter(n => n >= 1 && n <= most).sort((a, b) => a - b)
     .map((n, i) => `${i ? "L" : "M"}${x(n)} ${y(of(n))}`).join("");
   svg.append(
-    make("path", { d: path(yours), fill: "none", stroke: "var(--blue)", "stroke-width": 3.5, "stroke-linejoin": "round" }),
+    make("path", { d: path(yours), fill: "none", stroke: "var(--purple)", "stroke-width": 3.5, "stroke-linejoin": "round" }),
     make("path", { d: path(base), fill: "none", stroke: "var(--ink)", "stroke-width": 1.8, "stroke-dasharray": "5 4" }));
   if (peak <= most) svg.append(make("circle", {
-    cx: x(peak), cy: y(yours(peak)), r: 6, fill: "var(--blue)", stroke: "var(--ground)", "stroke-width": 2,
+    cx: x(peak), cy: y(yours(peak)), r: 6, fill: "var(--purple)", stroke: "var(--ground)", "stroke-width": 2,
   }));
   return svg;
 }

@@ -19,8 +19,8 @@ function bars(names, p, q) {
   const say = (x, y, text, more = {}) => svg.append(make("text",
     { x, y, "dominant-baseline": "central", ...more }, text));
   const columns = [46, 98, 154].map(x => left + room + x), end = { "text-anchor": "end" };
-  say(columns[0], 8, "p", { ...end, "font-weight": 700, style: "fill: var(--blue)" });
-  say(columns[1], 8, "q", { ...end, "font-weight": 700, style: "fill: var(--green)" });
+  say(columns[0], 8, "p", { ...end, "font-weight": 700, style: "fill: var(--brown)" });
+  say(columns[1], 8, "q", { ...end, "font-weight": 700, style: "fill: var(--purple)" });
   say(columns[2], 8, "p \u2212 q", { ...end, "font-weight": 700 });
   names.forEach((name, i) => {
     const y = top + row * i, middle = y + row / 2, bold = i ? {} : { "font-weight": 700 };
@@ -29,7 +29,7 @@ function bars(names, p, q) {
     });
     svg.append(
       make("rect", { x: left, y: y + 4, width: room, height: row - 8, rx: 4, fill: "var(--well)" }),
-      bar(y + 5, p[i], "blue"), bar(y + 17, q[i], "green"));
+      bar(y + 5, p[i], "brown"), bar(y + 17, q[i], "purple"));
     say(0, middle, name, bold);
     say(columns[0], middle, share(p[i]), { ...end, ...bold });
     say(columns[1], middle, share(q[i]), { ...end, ...bold });
@@ -62,11 +62,11 @@ function chart(epsilon) {
     .map((g, i) => `${i ? "L" : "M"}${x(g)} ${y(at(g, e))}`).join("");
   svg.append(
     make("path", { d: path(0), fill: "none", stroke: "var(--soft)", "stroke-width": 2, "stroke-dasharray": "5 4" }),
-    make("path", { d: path(epsilon), fill: "none", stroke: "var(--vermilion)", "stroke-width": 3 }));
+    make("path", { d: path(epsilon), fill: "none", stroke: "var(--ink)", "stroke-width": 3 }));
   if (!epsilon) return { svg, lead: null };
   const [q, other] = target(epsilon), lead = Math.log(q / other);
   svg.append(make("circle", {
-    cx: x(lead), cy: y(at(lead, epsilon)), r: 6, fill: "var(--vermilion)", stroke: "var(--ground)", "stroke-width": 2,
+    cx: x(lead), cy: y(at(lead, epsilon)), r: 6, fill: "var(--ink)", stroke: "var(--ground)", "stroke-width": 2,
   }));
   say(x(lead), y(at(lead, epsilon)) - 14, `best: ${fixed(lead, 1)}`, { "text-anchor": "middle",
     "font-weight": 700, stroke: "var(--ground)", "stroke-width": 4, "paint-order": "stroke" });

@@ -1,13 +1,15 @@
 """From text to batches: byte-pair encoding, one merge at a time, and sentences to pack."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 from matplotlib.figure import Figure
 
-from transformer_book.palette import COLOURS, ROLES, SOFT
+from transformer_book.palette import COLOURS, ROLES
 from transformer_book.widgets.base import Explorer
 
 Pair = tuple[bytes, bytes]
@@ -25,7 +27,7 @@ class MergeStepper(Explorer):
         words: Mapping[str, int],
         merges: Sequence[Pair],
         texts: Sequence[Sequence[str]],
-        counted: int = 40,  # merges shown one by one
+        counted: int = 30,  # merges shown one by one
         leaps: Sequence[int] = (),  # numbers of merges shown after those
         shown: int = 0,
     ):
@@ -36,13 +38,11 @@ class MergeStepper(Explorer):
         self.shown = shown
         self.most_frequent = _most_frequent(words, self.merges, counted + 1)
         self.pieces = self._spell(texts)
-        self._opening = sum(len(word.encode()) for word in texts[-1][:5])
         first, last = (sum(map(len, lines)) for lines in (self.pieces[0], self.pieces[-1]))
         self.alt = (
             f"{len(texts)} sentences, cut into pieces by byte-pair encoding, and the most frequent "
-            f"pairs of the training text. The first merge joins {_pair(self.merges[0])}, which "
-            f"occurs {self.most_frequent[0][0][1]:,} times. The sentences have {first} pieces "
-            f"before it and {last} after {self.stops[-1]:,} merges."
+            f"pairs of the training text. The sentences have {first} pieces before the first merge "
+            f"and {last} after {self.stops[-1]:,} merges."
         )
 
     def _spell(self, texts: Sequence[Sequence[str]]) -> list[list[list[bytes]]]:
@@ -65,7 +65,7 @@ class MergeStepper(Explorer):
             "total": len(self.merges),
             "pieces": [[[_label(p) for p in text] for text in step] for step in self.pieces],
             "pairs": [[[*map(_label, pair), n] for pair, n in top] for top in self.most_frequent],
-            "joins": [list(map(_label, self._last_merge(stop))) for stop in self.stops[1:]],
+            "joins": [list(map(_label, self.merges[stop - 1])) for stop in self.stops[1:]],
             "after": [
                 [list(map(_label, pair)) for pair in self.merges[stop : stop + 5]]
                 for stop in self.stops[len(self.most_frequent) :]
@@ -73,34 +73,17 @@ class MergeStepper(Explorer):
             "first": self.stops.index(self.shown),
         }
 
-    def _last_merge(self, stop: int) -> Pair:
-        return self.merges[stop - 1]
-
     def draw(self, figure: Figure) -> None:
-        """Draw the first words of the last sentence after the merges that change them."""
+        """Draw the beginning of the last sentence after 0, 10, 20 ... merges."""
         axes = figure.subplots()
         axes.set_axis_off()
-        rows = self._changes()
-        axes.set(xlim=(0, 1), ylim=(len(rows), -0.9))
-        axes.text(0, -0.7, "merges", color=SOFT)
-        axes.text(0.16, -0.7, "pieces", color=SOFT)
-        for row, (stop, shown) in enumerate(rows):
-            axes.text(0, row, f"{stop:,}", color=ROLES["key"], va="center")
+        steps = zip(self.stops, self.pieces, strict=True)
+        rows = [step for step in steps if step[0] % 10 == 0 or step[0] == self.stops[-1]]
+        axes.set(xlim=(0, 1), ylim=(len(rows), -0.5))
+        for row, (stop, texts) in enumerate(rows):
+            axes.text(0, row, f"{stop:,}", color=COLOURS["purple"], va="center")
+            shown = " | ".join(map(_label, texts[-1][:12]))
             axes.text(0.16, row, shown, va="center", fontsize="small")
-
-    def _changes(self) -> list[tuple[int, str]]:
-        """Return the last sentence's first words after 0, 10, 20 ... merges, without repeats."""
-        rows: list[tuple[int, str]] = []
-        for stop, texts in zip(self.stops, self.pieces, strict=True):
-            shown, length = [], 0
-            for piece in texts[-1]:
-                if length < self._opening:
-                    shown.append(_label(piece))
-                length += len(piece)
-            line = " | ".join(shown)
-            if not rows or line != rows[-1][1] and (stop % 10 == 0 or stop == self.stops[-1]):
-                rows.append((stop, line))
-        return rows
 
 
 class BatchPacker(Explorer):
@@ -169,7 +152,7 @@ class BatchPacker(Explorer):
                     x, y, tall = 0, y + tall + 4, 0
                 rows = range(y, y + len(batch))
                 axes.barh(rows, max(batch), left=x, color=ROLES["hidden"], height=1, align="edge")
-                axes.barh(rows, batch, left=x, color=COLOURS["blue"], height=1, align="edge")
+                axes.barh(rows, batch, left=x, color=COLOURS["purple"], height=1, align="edge")
                 x, tall = x + max(batch) + 4, max(tall, len(batch))
             axes.set(xlim=(0, 112), ylim=(max(y + tall, 1), 0))
             axes.set_title(f"{name}: {self.padding(width, self.budget):.0%} padding")
@@ -179,32 +162,19 @@ def _most_frequent(
     words: Mapping[str, int], merges: Sequence[Pair], steps: int, top: int = 5
 ) -> list[list[tuple[Pair, int]]]:
     """Count all pairs before each of the first merges; return the most frequent ones."""
-    spelled = [word.encode() for word in words]
-    flat = np.frombuffer(b"".join(spelled), dtype=np.uint8).astype(np.int64)
-    place = np.repeat(np.arange(len(spelled)), [len(word) for word in spelled])
-    times = np.array(list(words.values()))[place]
-    names = [bytes([byte]) for byte in range(256)]
+    spelled = {word: [bytes([byte]) for byte in word.encode()] for word in words}
     found: list[list[tuple[Pair, int]]] = []
-    for left, right in merges[:steps]:
-        size = len(names)
-        inside = place[1:] == place[:-1]
-        codes = flat[:-1] * size + flat[1:]
-        count = np.bincount(codes[inside], times[1:][inside], size * size).astype(np.int64)
-        known = left in names and right in names
-        code = names.index(left) * size + names.index(right) if known else 0
-        if not known or count[code] < count.max():
-            raise ValueError(f"merge {len(found) + 1}, {_pair((left, right))}, is not the next one")
-        order = [code, *(c for c in np.argsort(-count, kind="stable")[: top + 1] if c != code)]
-        found.append(
-            [((names[c // size], names[c % size]), int(count[c])) for c in order[:top] if count[c]]
-        )
-        # From left to right: of overlapping pairs such as "aaa", the first is joined.
-        keep, taken = np.ones(len(flat), dtype=bool), -1
-        for i in np.flatnonzero((codes == code) & inside).tolist():
-            if i != taken:
-                flat[i], taken, keep[i + 1] = size, i + 1, False
-        flat, place, times = flat[keep], place[keep], times[keep]
-        names.append(left + right)
+    for merge in merges[:steps]:
+        count: Counter[Pair] = Counter()
+        for word, times in words.items():
+            for pair in pairwise(spelled[word]):
+                count[pair] += times
+        if count[merge] < max(count.values()):
+            raise ValueError(f"merge {len(found) + 1}, {merge}, is not the next one")
+        ranked = [merge, *(pair for pair, _ in count.most_common(top) if pair != merge)]
+        found.append([(pair, count[pair]) for pair in ranked[:top]])
+        for word in words:
+            spelled[word] = _joined(spelled[word], *merge)
     return found
 
 
@@ -221,7 +191,3 @@ def _joined(pieces: list[bytes], left: bytes, right: bytes) -> list[bytes]:
 
 def _label(piece: bytes) -> str:
     return piece.decode(errors="replace").replace(" ", "▁")
-
-
-def _pair(pair: Pair) -> str:
-    return " and ".join(f"“{_label(piece)}”" for piece in pair)

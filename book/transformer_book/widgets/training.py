@@ -85,8 +85,8 @@ class TargetExplorer(Explorer):
         names = [*self.tokens[self.step], "all others"]
         places = np.arange(len(names))
         for shift, shares, colour, name in (
-            (-0.19, [*p, 1 - p.sum()], "blue", "predicted"),
-            (0.19, [*q, 1 - sum(q)], "green", "target"),
+            (-0.19, [*p, 1 - p.sum()], "brown", "predicted"),
+            (0.19, [*q, 1 - sum(q)], "purple", "target"),
         ):
             axes.barh(places + shift, shares, 0.36, color=COLOURS[colour], label=name)
         axes.set_yticks(places, names)
@@ -140,9 +140,9 @@ class ScheduleExplorer(Explorer):
         axes = figure.subplots()
         steps = np.linspace(1, 20_000, 800)
         for name, colour, settings in (
-            ("base: d_model 512, warm-up 4,000", "blue", (512, 4000)),
-            ("d_model 1,024", "green", (1024, 4000)),
-            ("warm-up 1,000", "vermilion", (512, 1000)),
+            ("base: d_model 512, warm-up 4,000", "purple", (512, 4000)),
+            ("d_model 1,024", "brown", (1024, 4000)),
+            ("warm-up 1,000", "grey", (512, 1000)),
         ):
             axes.plot(steps, self.rates(steps, *settings), color=COLOURS[colour], label=name)
         axes.set(xlabel="step", ylabel="learning rate", ylim=(0, 1.5e-3), xlim=(0, 20_000))

@@ -1,27 +1,21 @@
 """The layers of Table 1 compute what they should, at the cost that is counted by hand."""
 
-import math
-
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from transformer_book.studies.layer_types.layer_types import (
-    KERNEL,
-    NEIGHBOURHOOD,
-    ROWS,
-    Convolution,
-    path_length,
-    reaches,
-)
+from transformer_book.studies.layer_types import study
 from transformer_book.studies.layer_types.operations import (
     multiply_adds,
     peak_bytes,
     peak_memory,
-    sequential_steps,
 )
-from transformer_book.studies.layer_types.scaling_fit import crossover, fit_terms
+from transformer_book.studies.layer_types.reach import (
+    Convolution,
+    Recurrence,
+    RestrictedAttention,
+    SelfAttention,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,64 +36,36 @@ def test_convolution_by_hand(options, offsets):
     torch.testing.assert_close(layer(x)[0], torch.stack(rows))
 
 
-HALF, WIDTH = KERNEL // 2, NEIGHBOURHOOD
-# The least number of layers over a distance m, and the multiply-adds of n positions of size d.
-FORMULAS = {
-    "self-attention": (lambda m: 1, lambda n, d: dict(addmm=4 * n * d * d, bmm=2 * n * n * d)),
-    "recurrent": (lambda m: m + 1, lambda n, d: dict(addmm=2 * n * d * d)),
-    "convolution, dilated": (
-        lambda m: math.ceil(math.log(m + 1, HALF + 1) - 1e-9),
-        lambda n, d: dict(convolution=KERNEL * n * d * d),
-    ),
-    "self-attention, restricted": (
-        lambda m: math.ceil(m / (WIDTH // 2)),
-        lambda n, d: dict(addmm=4 * n * d * d, bmm=2 * WIDTH * n * d),
-    ),
-    "convolution, contiguous": (
-        lambda m: math.ceil(m / HALF),
-        lambda n, d: dict(convolution=KERNEL * n * d * d),
-    ),
-    "convolution, separable": (
-        lambda m: math.ceil(m / HALF),
-        lambda n, d: dict(convolution=KERNEL * n * d + n * d * d),
-    ),
-}
+@pytest.mark.parametrize(("length", "layers"), [(5, 1), (6, 2), (25, 2), (26, 3), (125, 3)])
+def test_the_path_of_causal_convolutions_is_the_paper_s_logarithm(length, layers):
+    for depth in (layers - 1, layers):
+        stack = nn.Sequential(*(Convolution(4, 5, 5**i, causal=True) for i in range(depth)))
+        x = torch.randn(1, length, 4, dtype=torch.double, requires_grad=True)
+        stack.double()(x)[0, -1].sum().backward()
+        assert x.grad[0, 0].any() == (depth == layers)
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_path_length_is_the_least_number_of_hops(name):
-    for distance in (1, 2, 3, 4, 7, 8, 9, 16, 17, 26, 27, 50):
-        assert path_length(ROWS[name].hops, distance) == FORMULAS[name][0](distance), distance
-    assert reaches(ROWS[name].hops(9, 4), 8, 4, back=True) == (name != "recurrent")
+@pytest.mark.parametrize(
+    ("make", "wanted"),
+    [
+        (SelfAttention, lambda n, d: dict(addmm=4 * n * d * d, bmm=2 * n * n * d)),
+        (RestrictedAttention, lambda n, d: dict(addmm=4 * n * d * d, bmm=2 * 17 * n * d)),
+        (Convolution, lambda n, d: dict(convolution=5 * n * d * d)),
+        (lambda d: Recurrence(nn.RNN, d), lambda n, d: dict(addmm=2 * n * d * d)),
+    ],
+)
+def test_multiply_adds(make, wanted):
+    for n, d in ((12, 8), (31, 4)):
+        assert multiply_adds(make(d), torch.randn(1, n, d)) == wanted(n, d)
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_multiply_adds_and_steps_of_every_row(name):
-    for n, d in ((12, 8), (24, 8), (31, 4)):
-        assert multiply_adds(ROWS[name].make(d), torch.randn(1, n, d)) == FORMULAS[name][1](n, d)
-    steps = [sequential_steps(ROWS[name].make(8), torch.randn(1, n, 8)) for n in (10, 20, 30)]
-    # A recurrence needs a product, a sum and a tanh at each position.
-    growth = 3 * 10 if name == "recurrent" else 0
-    assert steps[2] - steps[1] == steps[1] - steps[0] == growth and steps[0] <= 8 + 3 * growth
-
-
-def test_steps_are_the_longest_chain():
-    x = torch.randn(4, 4)
-    assert sequential_steps(lambda x: x + 1 + 2 + 3, x) == 3
-    assert sequential_steps(lambda x: (x + 1) + (x * 2), x) == 2  # the two are independent
-    assert sequential_steps(lambda x: x.T.view(2, 8)[:, :3] + 1, x.T) == 1  # views cost nothing
-    assert sequential_steps(lambda x: (x + 1).mul_(2).add_(3), x) == 3  # in place
-    assert sequential_steps(lambda x: (x @ x).softmax(-1), x) == 2
-    assert sequential_steps(lambda x: (x + 1 + 2, x + 1)[1], x) == 1  # an unused result
-
-
-def test_steps_where_an_addition_takes_two_numbers():
-    x = torch.randn(1, 5, 16)
-    assert sequential_steps(lambda x: x @ x.mT, x, sums=True) == 1 + 4  # 16 products
-    assert sequential_steps(nn.Linear(16, 3), torch.randn(5, 16), sums=True) == 1 + 5  # and a bias
-    assert sequential_steps(lambda x: x.softmax(-1), x, sums=True) == 4 + 1 + 4 + 1
-    conv = nn.Conv1d(16, 2, 3, bias=False)
-    assert sequential_steps(lambda x: conv(x.mT), x, sums=True) == 1 + 6  # 48 products
+def test_a_window_as_wide_as_the_sentence_is_full_attention():
+    torch.manual_seed(0)
+    full, near, x = SelfAttention(8), RestrictedAttention(8), torch.randn(2, 9, 8)
+    near.load_state_dict(full.state_dict())
+    torch.testing.assert_close(near(x), full(x))
+    far = torch.randn(2, 30, 8)
+    assert not torch.allclose(near(far), full(far), atol=1e-3)
 
 
 def test_peak_memory_by_hand():
@@ -117,16 +83,9 @@ def test_peak_memory_by_hand():
     assert peak_bytes(lambda: x.view(2, 30), [x]) == 0
 
 
-def test_terms_are_whole_numbers():
-    n, d = np.array([(n, d) for n in (8, 64, 500) for d in (16, 512)]).T
-    found = fit_terms(n, d, 3 * n * d + 4 * n * d**2 + 2 * n**2 * d)
-    assert found == pytest.approx({(1, 1): 3, (1, 2): 4, (2, 1): 2, (2, 2): 0}, abs=1e-6)
-
-
-def test_crossover():
-    sizes, flat = np.array([16, 32, 64, 128, 256]), np.full(5, 100.0)
-    assert crossover(sizes, sizes, flat) == pytest.approx(100)
-    assert crossover(sizes, flat + 1, flat) == 0
-    assert crossover(sizes, flat, sizes) is None  # larger at first, smaller at the end
-    touched = [50.0, 200.0, 50.0, 200.0, 200.0]
-    assert 64 < crossover(sizes, touched, flat) < 128  # the last crossing counts
+def test_every_processor_has_the_same_timings():
+    found = {}
+    for machine, name, rival, times in study.ratios():
+        assert times.shape == (study.REPEATS, len(study.LENGTHS)) and (times > 0).all()
+        found.setdefault(machine, []).append((name, rival))
+    assert len(found) >= 2 and len({tuple(each) for each in found.values()}) == 1

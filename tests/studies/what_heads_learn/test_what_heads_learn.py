@@ -8,13 +8,18 @@ from transformer.data.batching import Batch
 from transformer.data.parallel import Split
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
-from transformer_book.studies.what_heads_learn import ablation, senses
+from transformer_book.studies.what_heads_learn import ablation
 from transformer_book.studies.what_heads_learn.attention_alignment import (
     strongest_links,
     word_weights,
 )
 from transformer_book.studies.what_heads_learn.looks import Looks
-from transformer_book.studies.what_heads_learn.roles import role_patterns, roles_of, threshold
+from transformer_book.studies.what_heads_learn.roles import (
+    role_patterns,
+    role_scores,
+    roles_of,
+    threshold,
+)
 from transformer_book.studies.what_heads_learn.word_alignment import (
     AlignedPair,
     WordAligner,
@@ -68,7 +73,6 @@ def test_shuffled_keeps_the_weights_and_the_visible_places():
     assert torch.equal(found.sort(dim=-1).values, weights.sort(dim=-1).values)
     assert not torch.equal(found, weights)
     assert torch.equal(found, ablation.shuffled(weights, visible, 1))
-    torch.testing.assert_close(ablation.even(weights, visible), visible / visible.sum(-1, True))
 
 
 def test_losses_are_those_of_each_pair(model, batch):
@@ -104,8 +108,7 @@ def test_a_difference_and_its_draws():
 
 def test_excess_is_taken_at_the_same_distance():
     def looks(weights, linked):
-        sentence, words = np.arange(7), np.array(["w"] * 7)
-        return Looks(weights[:, None, None], linked, distance, sentence, words)
+        return Looks(weights[:, None, None], linked, distance, np.arange(7))
 
     # Weight 0.8 from distance 1 and 0.2 from distance 2: pronouns attend more to the name on
     # average, but not more than other words at the same distance.
@@ -139,6 +142,17 @@ def test_patterns_of_the_encoder(model):
     assert by_row(found, 0)["same word"] == [(0, 2), (2, 0)]
 
 
+def test_shares_of_a_role_are_means_over_its_queries(model, batch):
+    shares, even = role_scores(model, [batch], MARKS)
+    maps = model.attention_weights(batch.source, batch.target_input).encoder
+    # Of "previous", queries 1 to 4 of the first sentence and 1 to 2 of the second have a key.
+    first, second = (w.diagonal(-1, dim1=-2, dim2=-1) for w in maps[1][:, 2].unbind())
+    expected = (first.sum() + second[:2].sum()) / 6
+    assert shares["encoder 2.3"]["previous"] == pytest.approx(expected.item(), abs=1e-6)
+    assert even["encoder"]["previous"] == pytest.approx((4 / 5 + 2 / 3) / 6)
+    assert len(shares) == 12 and "same place" in shares["cross 1.1"]
+
+
 def test_a_role_needs_its_share_and_must_beat_chance():
     def scored(a, b):
         return {"encoder 1.1": {"a": a, "b": b}, "decoder 1.1": {"a": 0.95}}
@@ -152,33 +166,6 @@ def test_a_role_needs_its_share_and_must_beat_chance():
     ):
         found = roles_of(scored(a, b), untrained, at_least=least)
         assert found == {"encoder 1.1": expected, "decoder 1.1": []}
-
-
-def test_senses_are_told_apart_by_the_nearer_mean():
-    random = np.random.default_rng(0)
-    labels = np.arange(60) % 3 == 0
-    features = random.normal(size=(60, 2, 5))
-    features[:, 1] += 2 * labels[:, None]
-    rates = senses.told_apart(features, labels)
-    luck = senses.told_apart(features, senses.shuffles(labels, 200))
-    assert rates[1] > 0.95 and abs(luck.mean() - 0.5) < 0.03
-    # By loops, without the example itself.
-    x = (features[:, 0] - features[:, 0].mean(0)) / features[:, 0].std(0)
-    right = {True: [], False: []}
-    for i, label in enumerate(labels):
-        rest = np.arange(60) != i
-        means = {s: x[rest & (labels == s)].mean(0) for s in (True, False)}
-        nearer = min(means, key=lambda s: np.linalg.norm(x[i] - means[s]))
-        right[bool(label)].append(nearer == label)
-    assert rates[0] == pytest.approx(np.mean([np.mean(r) for r in right.values()]))
-
-
-def test_selective_is_welch_t():
-    added = np.array([[1.0], [2.0], [3.0], [7.0], [9.0]])
-    labels = np.array([False, False, False, True, True])
-    expected = (8 - 2) / np.sqrt(2 / 2 + 1 / 3)
-    both = senses.selective(added, np.stack([labels, ~labels]))
-    assert both[:, 0] == pytest.approx([expected, -expected])
 
 
 def test_three_steps_as_in_the_textbook():

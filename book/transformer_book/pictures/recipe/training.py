@@ -52,7 +52,7 @@ def target_and_prediction() -> Picture:
         picture.text((left, 36), "1 for the next token", "soft", 12, "start")
         names(left, top)
         columns(left, top, wide)
-        picture.grid(left, top, np.eye(_ROWS), "key", (wide, row), digits=0)
+        picture.grid(left, top, np.eye(_ROWS), "purple", (wide, row), digits=0)
         if picture.narrow:
             x, y = label - 4, top + row * _ROWS + 104
             cell = 37
@@ -62,7 +62,7 @@ def target_and_prediction() -> Picture:
         picture.text((x, y - 48), "probabilities, sum 1", "soft", 12, "start")
         names(x, y)
         columns(x, y, cell, ("rest",))
-        picture.grid(x, y, p, "value", (cell, row), digits=2)
+        picture.grid(x, y, p, "brown", (cell, row), digits=2)
         end = x + cell * (_ROWS + 1) + 48
         picture.text((end, y - 16), "−log p", size=12, anchor="end", bold=True)
         for i, loss in enumerate(losses):

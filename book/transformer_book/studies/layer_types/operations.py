@@ -1,6 +1,5 @@
-"""Multiply-adds, sequential steps and memory of a call, counted by dispatch modes while it runs."""
+"""Multiply-adds and memory of a call, counted by dispatch modes while it runs."""
 
-import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -18,36 +17,6 @@ def multiply_adds(layer: Callable[[Tensor], Tensor], x: Tensor) -> dict[str, int
         layer(x)
     counts = counter.get_flop_counts().get("Global", {})
     return {str(operation).partition(".")[2]: count // 2 for operation, count in counts.items()}
-
-
-class _Steps(TorchDispatchMode):
-    """Record the step at which each tensor is ready: one after the last of its inputs."""
-
-    def __init__(self, sums: bool):
-        super().__init__()
-        self.sums = sums
-        self.ready: dict[Any, int] = {}
-        self.kept: list[Any] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        before = {_storage(tensor) for tensor in _tensors((args, kwargs))}
-        result = func(*args, **(kwargs or {}))
-        start = max((self.ready.get(storage, 0) for storage in before), default=0)
-        for tensor in _tensors(result):
-            storage = _storage(tensor)
-            # A result in an input's storage is a view, which costs nothing, or a change in place.
-            if storage not in before or func._schema.is_mutable:
-                steps = _depth(func, args) if self.sums else 1
-                self.ready[storage] = max(self.ready.get(storage, 0), start + steps)
-        self.kept.append(result)  # so that its address is not used again
-        return result
-
-
-def sequential_steps(layer: Callable[[Tensor], Tensor], x: Tensor, sums: bool = False) -> int:
-    """Count the longest chain of operations; with ``sums``, one of m products takes 1 + log2(m)."""
-    with torch.no_grad(), _Steps(sums) as counter:
-        output = layer(x)
-    return counter.ready[_storage(output)]
 
 
 class _Memory(TorchDispatchMode):
@@ -104,21 +73,3 @@ def _tensors(tree: Any) -> Iterator[Tensor]:
 
 def _storage(tensor: Tensor) -> int:
     return tensor.untyped_storage()._cdata
-
-
-def _depth(func: Any, args: Any) -> int:
-    """Return the steps of one operation if an addition takes two numbers."""
-    match func._schema.name.removeprefix("aten::"):
-        case "mm" | "bmm":
-            return 1 + _halvings(args[0].size(-1))
-        case "addmm":
-            return 1 + _halvings(args[1].size(-1) + 1)  # the bias is one more to add
-        case "convolution":
-            return 1 + _halvings(args[1][0].numel() + (args[2] is not None))
-        case "_softmax":
-            return 2 * _halvings(args[0].size(args[1])) + 2  # largest, exp, sum, division
-    return 1
-
-
-def _halvings(count: int) -> int:
-    return math.ceil(math.log2(count)) if count > 1 else 0

@@ -7,7 +7,7 @@ are those for the WSJ (``COLLINS.prm``):
   or as quotation marks. A phrase of nothing else does not count.
 - Tags are not phrases and do not count. A root called ``TOP``, ``S1`` or ``ROOT`` does not count.
 - ``ADVP`` and ``PRT`` are the same label.
-- Counts are added over all sentences before precision and recall are computed.
+- Counts are added over all sentences before F1 is computed.
 - Of two equal phrases over the same words, each must be found.
 
 Crossing brackets and accuracy of tags are not counted. Where evalb skips a sentence whose trees
@@ -16,7 +16,7 @@ differ in length, this raises an error;
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from itertools import accumulate
 
@@ -31,7 +31,7 @@ _SAME = {"PRT": "ADVP"}
 
 @dataclass(frozen=True)
 class Bracketing:
-    """Counts of one sentence or of many; precision, recall and F1 are per cent."""
+    """Counts of one sentence or of many; shares are per cent."""
 
     matched: int = 0  #: phrases of both trees
     gold: int = 0  #: phrases of the right trees
@@ -41,16 +41,6 @@ class Bracketing:
 
     def __add__(self, other: "Bracketing") -> "Bracketing":
         return Bracketing(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
-
-    @property
-    def precision(self) -> float:
-        """Share of the predicted phrases that are right; 0 if there are none."""
-        return 100 * self.matched / self.predicted if self.predicted else 0.0
-
-    @property
-    def recall(self) -> float:
-        """Share of the gold phrases that are found; 0 if there are none."""
-        return 100 * self.matched / self.gold if self.gold else 0.0
 
     @property
     def f1(self) -> float:
@@ -92,16 +82,3 @@ def compare_all(gold: Iterable[Tree], predicted: Iterable[Tree]) -> Bracketing:
     """Compare the trees of many sentences, in the same order, and add the counts."""
     pairs = zip(gold, predicted, strict=True)
     return sum((compare(right, guess) for right, guess in pairs), Bracketing())
-
-
-def by_length(
-    gold: Sequence[Tree], predicted: Sequence[Tree], bounds: Sequence[int] = (10, 20, 30, 40)
-) -> dict[str, Bracketing]:
-    """Compare the trees of many sentences in groups by length, such as ``11-20`` and ``41+``."""
-    lows = [1, *(bound + 1 for bound in bounds)]
-    names = [f"{low}-{high}" for low, high in zip(lows, bounds, strict=False)] + [f"{lows[-1]}+"]
-    groups = dict.fromkeys(names, Bracketing())
-    for right, guess in zip(gold, predicted, strict=True):
-        length = len(right.leaves())
-        groups[names[sum(length > bound for bound in bounds)]] += compare(right, guess)
-    return {name: found for name, found in groups.items() if found.sentences}

@@ -34,18 +34,10 @@ FAULTS = (
 
 def to_brackets(tree: Tree, tags: bool = False) -> list[str]:
     """Write a tree as brackets, one piece per word and two per phrase."""
-    pieces: list[str] = []
-    waiting: list[Tree | str] = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, str):
-            pieces.append(node)
-        elif node.word is not None:
-            pieces.append(node.label if tags else WORD)
-        else:
-            pieces.append(f"({node.label}")
-            waiting += [f"){node.label}", *reversed(node.children)]
-    return pieces
+    if tree.word is not None:
+        return [tree.label if tags else WORD]
+    inside = [piece for part in tree.children for piece in to_brackets(part, tags)]
+    return [f"({tree.label}", *inside, f"){tree.label}"]
 
 
 @dataclass(frozen=True)

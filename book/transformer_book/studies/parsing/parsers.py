@@ -10,7 +10,7 @@ from torch import Tensor
 
 from transformer.baselines import RecurrentConfig, RecurrentTranslator
 from transformer.inference.decoding import beam_search
-from transformer.inference.options import LengthPenalty, SearchOptions
+from transformer.inference.options import LengthPenalty
 from transformer.inference.stepwise import next_log_probabilities, read_ended
 from transformer.model.base import TranslationModel, evaluation_mode
 from transformer.model.config import TransformerConfig
@@ -61,13 +61,6 @@ class Search:
     extra_length: int = EXTRA_LENGTH  #: pieces of an output beyond the number of words
     penalty: LengthPenalty = "gnmt"
     trees_only: bool = False  #: search among trees only, for the most probable one
-
-    def __post_init__(self) -> None:
-        SearchOptions(self.beam_size, self.alpha, self.penalty)  # checks them
-        if self.extra_length < 3:
-            raise ValueError(f"extra_length must be at least 3, got {self.extra_length}")
-        if self.trees_only and self.alpha:
-            raise ValueError(f"alpha must be 0 with trees_only, got {self.alpha}")
 
 
 def search_trees(

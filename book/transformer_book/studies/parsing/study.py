@@ -1,23 +1,27 @@
 """Table 4 at a small size: two parsers, trained on the same articles and tested on unseen ones."""
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
 from transformer.baselines import RecurrentConfig
 from transformer.data.batching import TokenBatches
-from transformer.data.corpora.treebank import Tree, Treebank, no_longer_than, split_articles
-from transformer.model.base import TranslationModel
+from transformer.data.corpora.treebank import (
+    Tree,
+    load_treebank,
+    no_longer_than,
+    split_articles,
+)
 from transformer.model.config import TransformerConfig
 from transformer.recipes.record import read_record
 from transformer.training.checkpoint import average_checkpoints
 from transformer.training.config import TrainingConfig
 from transformer.training.trainer import Trainer
-from transformer_book.studies.parsing.bracketing import by_length, compare_all
+from transformer_book.studies.parsing.bracketing import compare_all
 from transformer_book.studies.parsing.linearised_trees import from_brackets
 from transformer_book.studies.parsing.parsers import (
     Parser,
@@ -27,6 +31,7 @@ from transformer_book.studies.parsing.parsers import (
     parse,
 )
 from transformer_book.studies.parsing.tree_vocabulary import TreeVocabulary
+from transformer_book.studies.recording import Recording
 
 #: Words of the longest training sentence.
 MAX_WORDS = 20
@@ -96,54 +101,35 @@ class ParsingText:
     vocabulary: TreeVocabulary
 
 
-def parsing_text(treebank: Treebank, max_words: int = MAX_WORDS, tags: bool = False) -> ParsingText:
-    """Split a treebank by article, and leave long sentences out of training and validation."""
+def parsing_text(tags: bool = False) -> ParsingText:
+    """Split CRAFT by article, and leave long sentences out of training and validation."""
+    treebank = load_treebank("craft")
     parts = {name: treebank.trees(a) for name, a in split_articles(treebank.articles).items()}
-    train = no_longer_than(parts["train"], max_words)
-    validation = no_longer_than(parts["validation"], max_words)
+    train = no_longer_than(parts["train"], MAX_WORDS)
+    validation = no_longer_than(parts["validation"], MAX_WORDS)
     return ParsingText(train, validation, parts["test"], TreeVocabulary.learn(train, tags=tags))
 
 
 def train_parser(
-    recipe: ParsingRecipe,
-    text: ParsingText,
-    folder: Path | str,
-    watched: int = 100,
-    progress: bool | None = None,
+    recipe: ParsingRecipe, text: ParsingText, folder: Path | str
 ) -> tuple[Parser, Trainer]:
-    """Train or resume a parser; return it with the mean of its last weights, and its trainer."""
+    """Train a parser; return it with the mean of its last weights, and its trainer."""
     training = recipe.training
     torch.manual_seed(training.seed)
     model = build_parser(recipe.model, text.vocabulary)
     encode = text.vocabulary.encode_trees
     validation = TokenBatches(encode(text.validation), training.batch_tokens)
-    step = max(1, len(text.validation) // max(1, watched))
-    sample = text.validation[::step][:watched]
-
-    def score(model: TranslationModel) -> dict[str, float]:
-        found = parse(model, text.vocabulary, [t.words() for t in sample], Search(beam_size=1))
-        f1 = compare_all(sample, [each.tree for each in found]).f1
-        return dict(f1=f1, malformed=malformed_share(found))
-
-    trainer = Trainer(
-        model,
-        encode(text.train),
-        training,
-        folder,
-        validation=validation,
-        score=score if sample else None,
-        progress=progress,
-    )
+    trainer = Trainer(model, encode(text.train), training, folder, validation=validation)
     if not trainer.fit():
         raise InterruptedError(f"training stopped at step {trainer.step}; run it again to resume")
     model.load_state_dict(average_checkpoints(trainer.checkpoints()))
     return model, trainer
 
 
-def parts_to_score(test: Sequence[Tree], max_words: int = MAX_WORDS) -> dict[str, list[Tree]]:
+def parts_to_score(test: Sequence[Tree]) -> dict[str, list[Tree]]:
     """Choose test trees: "all" as long as in training, a "sample" of them, "longer" ones."""
-    short, double = no_longer_than(test, max_words), no_longer_than(test, 2 * max_words)
-    longer = [tree for tree in double if len(tree.leaves()) > max_words]
+    short, double = no_longer_than(test, MAX_WORDS), no_longer_than(test, 2 * MAX_WORDS)
+    longer = [tree for tree in double if len(tree.leaves()) > MAX_WORDS]
     return {"all": short, "sample": _spread(short, 300), "longer": _spread(longer, 150)}
 
 
@@ -177,26 +163,57 @@ def scores_of(trees: Sequence[Tree], outputs: Sequence[str]) -> dict[str, Any]:
     """Repair the outputs of :func:`outputs_of`; compare them with the right trees, in per cent."""
     pairs = zip(outputs, trees, strict=True)
     parses = [from_brackets(line.split(), tree.words()) for line, tree in pairs]
-    guesses = [each.tree for each in parses]
-    whole = [i for i, each in enumerate(parses) if not each.faults]
-    found = compare_all(trees, guesses)
-    skipping = compare_all([trees[i] for i in whole], [guesses[i] for i in whole])
+    found = compare_all(trees, [each.tree for each in parses])
     return dict(
         sentences=found.sentences,
         f1=found.f1,
-        precision=found.precision,
-        recall=found.recall,
         exact_match=found.exact_match,
         malformed=malformed_share(parses),
-        f1_skipping=skipping.f1,
-        faults=dict(Counter(fault for each in parses for fault in each.faults)),
-        f1_by_length={
-            name: dict(sentences=group.sentences, f1=group.f1)
-            for name, group in by_length(trees, guesses, (5, 10, 15, 20, 25)).items()
-        },
     )
 
 
-def recorded_study(path: Path | str = RECORD) -> dict[str, Any]:
-    """Read the record of the package or another one."""
-    return read_record(path)
+HEADING = dict(searches={name: asdict(search) for name, search in SEARCHES.items()})
+
+
+def fill(recording: Recording) -> None:
+    """Train and test what is missing, the first seed of all parsers before the second of any."""
+    texts = {word: parsing_text(word == "tags") for word in ("XX", "tags")}
+    parts = parts_to_score(texts["XX"].test)
+    runs = recording.content.setdefault("runs", {})
+    for seed in SEEDS:
+        for (architecture, word), recipe in RECIPES.items():
+            name = run_name(architecture, word, seed)
+            if name not in runs:
+                seeded = replace(recipe, training=replace(recipe.training, seed=seed))
+                found = _run(name, seeded, texts[word], parts, recording.texts)
+                runs[name] = dict(architecture=architecture, word=word, seed=seed) | found
+                recording.save(f"{name}: F1 {found['scores'][0]['f1']:.1f}")
+
+
+def _run(
+    name: str,
+    recipe: ParsingRecipe,
+    text: ParsingText,
+    parts: dict[str, list[Tree]],
+    outputs: dict[str, list[str]],
+) -> dict[str, Any]:
+    """Train a parser, add what it writes to ``outputs``, and return its results."""
+    with TemporaryDirectory() as folder:
+        model, trainer = train_parser(recipe, text, folder)
+    scores = []
+    for search, part in PLAN:
+        found = outputs_of(model, text.vocabulary, parts[part], SEARCHES[search])
+        outputs[f"{name}, {search}, {part}"] = found
+        scores.append(dict(search=search, part=part) | scores_of(parts[part], found))
+    return dict(
+        model=model.config.to_dict(),
+        training=recipe.training.to_dict(),
+        parameters=model.num_parameters(),
+        minutes=trainer.seconds / 60,
+        scores=scores,
+    )
+
+
+def recorded_study() -> dict[str, Any]:
+    """Read the record."""
+    return read_record(RECORD)

@@ -6,8 +6,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from transformer.data.corpora.treebank import Tree
+from transformer_book.palette import COLOURS, INK
 from transformer_book.studies.parsing.bracketing import compare
-from transformer_book.studies.parsing.drawing import draw_tree
 from transformer_book.studies.parsing.linearised_trees import from_brackets
 from transformer_book.widgets.base import Explorer
 
@@ -23,10 +23,6 @@ class TreeExplorer(Explorer):
     parts = ("stepper.js", "stepper.css")
 
     def __init__(self, examples: Sequence[tuple[str, Tree, Sequence[str]]], step: int = 0):
-        if not examples:
-            raise ValueError("examples must hold at least one sentence")
-        if not 0 <= step <= len(examples[0][2]):
-            raise ValueError(f"step must be from 0 to {len(examples[0][2])}, got {step}")
         self.examples, self.step = list(examples), step
         said = []
         for title, gold, pieces in self.examples:
@@ -62,10 +58,18 @@ class TreeExplorer(Explorer):
         return {"title": "From brackets to a tree", "examples": found, "step": self.step}
 
     def draw(self, figure: Figure) -> None:
-        """Draw the finished tree of the first example."""
+        """Draw the phrases of the first example as bars below its words; dashed ones are wrong."""
         _, gold, pieces = self.examples[0]
-        axes = figure.subplots()
-        draw_tree(axes, from_brackets(pieces, gold.words()).tree, gold)
+        phrases = from_brackets(pieces, gold.words()).tree.phrases()
+        axes, right = figure.subplots(), gold.phrases()
+        for place, word in enumerate(gold.words()):
+            axes.text(place + 0.5, 0.2, word, rotation=32, color=INK)
+        for row, (label, start, end) in enumerate(phrases, 1):
+            style = "-" if (label, start, end) in right else "--"
+            axes.plot([start + 0.1, end - 0.1], [-row, -row], style, color=COLOURS["purple"])
+            axes.text(start, -row, label, ha="right", va="center", color=INK)
+        axes.set(xlim=(-0.9, len(gold.words()) + 0.4), ylim=(-len(phrases) - 0.5, 2))
+        axes.axis("off")
 
 
 def events(pieces: Sequence[str], words: int) -> list[Event]:

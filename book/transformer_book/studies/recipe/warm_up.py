@@ -26,7 +26,6 @@ PEAKS = (0.003, 0.006, 0.012, 0.024)  # the highest learning rate of a run
 WARMUP = 100  # steps; 100 = 2 / (1 - beta2), the rule of Ma and Yarats
 SEEDS = tuple(range(1, 9))
 MEASURED = (100, 200)  # steps after which held-out perplexity is measured
-MOVES = (1, 2, 5, 10, 20, 50, 100, 150, 200)  # steps whose length is recorded
 
 
 def rate_of(start: Start, peak: float, step: int, d_model: int) -> float:
@@ -41,39 +40,22 @@ def run(peak: float, start: Start, seed: int, text: training.ShortText) -> dict[
     """Train once, with one learning rate in the first 100 steps or a climb to the peak."""
     preset = PRESET.with_changes(seed=seed)
     model = training.make_model(preset)
-    found = training.train(
+    kept = training.train(
         model, text.train, preset.training,
         rate=lambda step: rate_of(start, peak, step, model.config.d_model), keep=MEASURED,
     )  # fmt: skip
-    scores = [training.quality(model, text.held_out, found.snapshots[step]) for step in MEASURED]
-    return dict(
-        peak=peak,
-        start=start,
-        seed=seed,
-        perplexity=[score.perplexity for score in scores],
-        moves=[float(found.moves[step - 1]) for step in MOVES],
-    )
+    scores = [training.quality(model, text.held_out, kept[step]).perplexity for step in MEASURED]
+    return dict(peak=peak, start=start, seed=seed, perplexity=scores)
 
 
 def perplexities(
     runs: Iterable[Mapping[str, Any]], peak: float, start: Start
-) -> Float[np.ndarray, "seeds steps"]:
-    """Return the recorded perplexities of one way to train, a row per seed in rising order."""
-    return _of_seeds(runs, peak, start, "perplexity")
-
-
-def moves(
-    runs: Iterable[Mapping[str, Any]], peak: float, start: Start
-) -> Float[np.ndarray, "seeds steps"]:
-    """Return the recorded lengths of the steps in ``MOVES``, a row per seed in rising order."""
-    return _of_seeds(runs, peak, start, "moves")
-
-
-def _of_seeds(
-    runs: Iterable[Mapping[str, Any]], peak: float, start: Start, name: str
-) -> np.ndarray:
+) -> Float[np.ndarray, "seeds"]:
+    """Return the recorded perplexities after training, in the order of the seeds."""
     found = {
-        each["seed"]: each[name] for each in runs if (each["peak"], each["start"]) == (peak, start)
+        each["seed"]: each["perplexity"][-1]
+        for each in runs
+        if (each["peak"], each["start"]) == (peak, start)
     }
     return np.array([found[seed] for seed in sorted(found)])
 

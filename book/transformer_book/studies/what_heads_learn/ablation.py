@@ -1,4 +1,4 @@
-"""Set a head's attention weights to zero, spread or shuffle them, and measure the loss again."""
+"""Set a head's attention weights to zero or shuffle them, and measure the loss again."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -70,12 +70,6 @@ def silent(
 ) -> Float[Tensor, "B T S"]:
     """Set all weights of a head to zero, as if its rows of W^O were zero."""
     return torch.zeros_like(weights)
-
-
-def even(weights: Float[Tensor, "B T S"], visible: Bool[Tensor, "B T S"]) -> Float[Tensor, "B T S"]:
-    """Spread the weights of a head evenly over the visible keys."""
-    share = visible.to(weights.dtype)
-    return share / share.sum(dim=-1, keepdim=True).clamp(min=1)
 
 
 def shuffled(

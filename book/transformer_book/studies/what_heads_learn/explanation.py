@@ -1,16 +1,19 @@
 """Attention as an explanation of predictions, compared with the effect of removing tokens."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from transformer.inference.sentences import encode_sentences
+from transformer.inference.translator import Translator
 from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
 from transformer_book.statistics import spearman
+from transformer_book.studies.what_heads_learn.ablation import Head
 
 #: Remove the token itself, so that the encoder never sees it, or only its vector in the encoder's
 #: output, to which cross-attention attends.
@@ -37,34 +40,6 @@ def removal_effects(
     return ((changed - whole).abs().sum(dim=-1) / 2).T
 
 
-def gradient_norms(
-    model: Transformer,
-    source: Int[Tensor, "1 S"],
-    target: Int[Tensor, "1 T"],
-    labels: Int[Tensor, "1 T"],
-) -> Float[Tensor, "T S"]:
-    """Return the gradient norm of each label's log-probability for each source embedding."""
-    embedded: list[Tensor] = []
-
-    def watch(module: torch.nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        embedded.append(output.detach().requires_grad_())  # the source comes first
-        return embedded[-1]
-
-    rows = target.size(1)  # with one copy of the source per prediction, one backward pass is enough
-    handle = model.embedding.register_forward_hook(watch)
-    try:
-        with evaluation_mode(model), torch.enable_grad():
-            copies = source.expand(rows, -1)
-            memory = model.encode(copies)
-            logits = model.decode(target.expand(rows, -1), memory, copies)
-            own = logits[torch.arange(rows), torch.arange(rows)].log_softmax(dim=-1)
-            picked = own.gather(1, labels.T).sum()
-            (gradient,) = torch.autograd.grad(picked, embedded[0])
-    finally:
-        handle.remove()
-    return gradient.norm(dim=-1)
-
-
 def mean_agreement(
     one: Sequence[Float[np.ndarray, "_ _"]], other: Sequence[Float[np.ndarray, "_ _"]]
 ) -> Float[np.ndarray, " sentences"]:
@@ -72,4 +47,36 @@ def mean_agreement(
     pairs = zip(one, other, strict=True)
     return np.array(
         [np.nanmean([spearman(x, y) for x, y in zip(a, b, strict=True)]) for a, b in pairs]
+    )
+
+
+def explanation(translator: Translator, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Correlate weights, and the place in the sentence, with the effect of removing a token."""
+    model, tokenizer = translator.model, translator.tokenizer
+    assert isinstance(model, Transformer)
+    views: dict[str, list[np.ndarray]] = {}
+    effects: dict[Removed, list[np.ndarray]] = {"token": [], "vector": []}
+    for english, other in pairs:
+        ids, out = (
+            [*row, model.config.eos_id]
+            for row in encode_sentences([english, other], ["english", "other"], tokenizer)
+        )
+        source, target = torch.tensor([ids]), torch.tensor([[model.config.bos_id, *out[:-1]]])
+        for removed, found in effects.items():
+            found.append(removal_effects(model, source, target, removed).numpy())
+        with torch.inference_mode():
+            maps = torch.cat(model.attention_weights(source, target).cross).numpy()
+        layers, heads, T, S = maps.shape
+        now = {str(Head("cross", *at)): maps[at] for at in np.ndindex(layers, heads)}
+        now["all heads"] = maps.mean(axis=(0, 1))
+        now["place"] = -np.abs(np.subtract.outer(np.arange(T) / T, np.arange(S) / S))
+        for name, view in now.items():
+            views.setdefault(name, []).append(view)
+    return dict(
+        sentences=len(pairs),
+        predictions=sum(len(effect) for effect in effects["token"]),
+        agreement={
+            name: {what: mean_agreement(view, effect).tolist() for what, effect in effects.items()}
+            for name, view in views.items()
+        },
     )

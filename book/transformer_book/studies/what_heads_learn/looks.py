@@ -1,18 +1,21 @@
 """Attention between words that belong together, beside other words at the same distance."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
 from transformer.inference.batches import pad
+from transformer.inference.significance import interval
 from transformer.inference.translator import Translator
 from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
 from transformer.recording import record_attention
+from transformer_book.studies.what_heads_learn.ablation import Head
 
 #: Masculine pronouns as the tokenizer of the shipped model writes them.
 HE = ("▁he", "▁his", "▁him", "▁himself")
@@ -25,6 +28,8 @@ MADE = (
     *("▁possible", "▁rich", "▁sad", "▁sick", "▁tired", "▁unhappy", "▁worse"),
 )
 FARTHEST = 8  # from a form of "make" to the adjective, in tokens
+PLACES = 400  # sentences with possessives
+SEEDS = (1, 2, 3)  # of untrained models
 
 #: From the tokens of a sentence to pairs of positions: one that attends, one attended to.
 Find = Callable[[list[str]], list[tuple[int, int]]]
@@ -39,7 +44,6 @@ class Looks:
     #: looks are compared within a group only, for example at the same distance.
     group: Int[np.ndarray, " looks"]
     sentence: Int[np.ndarray, " looks"]
-    word: np.ndarray  #: the token that attends.
 
     def excess(self) -> Float[np.ndarray, "layers H"]:
         """Return the mean weight between linked tokens minus that of others in the same group."""
@@ -79,43 +83,27 @@ class Looks:
         return (gap.sum(axis=0) / count[both].sum()).reshape(self.weights.shape[1:])
 
 
-def looks_at_name(
-    translator: Translator,
-    sentences: Sequence[str],
-    name: str = "Tom",
-    pronouns: Collection[str] = HE,
-    batch_size: int = 64,
-) -> Looks:
+def looks_at_name(translator: Translator, sentences: Sequence[str], name: str = "Tom") -> Looks:
     """Collect the weights to a name at the start by distance; pronouns are linked to it."""
 
     def find(labels: list[str]) -> list[tuple[int, int]]:
-        return [(i, 0) for i, word in enumerate(labels) if word in pronouns]
+        return [(i, 0) for i, word in enumerate(labels) if labels[0] == name and word in HE]
 
     def others(labels: list[str], link: tuple[int, int]) -> list[tuple[int, int]]:
         return [(i, 0) for i in range(1, len(labels))]
 
     kept = [sentence for sentence in sentences if sentence.startswith(name)]
-    tokens = translator.tokenizer
-    kept = [s for s in kept if tokens.tokens(tokens.encode(s))[0] == name]
-    return _collect(translator, kept, find, others, batch_size, across=True)
+    return _collect(translator, kept, find, others, across=True)
 
 
-def looks_between(
-    translator: Translator,
-    sentences: Sequence[str],
-    find: Find,
-    same: Literal["distance", "key"] = "distance",
-    batch_size: int = 64,
-) -> Looks:
-    """Collect the weights between linked tokens, and between others of the same sentence."""
+def looks_between(translator: Translator, sentences: Sequence[str], find: Find) -> Looks:
+    """Collect the weights between linked tokens, and between others as far apart."""
 
     def others(labels: list[str], link: tuple[int, int]) -> list[tuple[int, int]]:
-        if same == "key":
-            return [(i, link[1]) for i in range(len(labels)) if i != link[1]]
         apart = link[1] - link[0]
         return [(i, i + apart) for i in range(len(labels)) if 0 <= i + apart < len(labels)]
 
-    return _collect(translator, sentences, find, others, batch_size)
+    return _collect(translator, sentences, find, others)
 
 
 def from_make(labels: list[str]) -> list[tuple[int, int]]:
@@ -133,52 +121,14 @@ def from_possessive(labels: list[str]) -> list[tuple[int, int]]:
     return [(i, i + 1) for i, word in enumerate(labels[:-1]) if word in POSSESSIVES]
 
 
-def from_its(labels: list[str]) -> list[tuple[int, int]]:
-    """Link each "its" to the first token of the sentence, which often names the owner."""
-    return [(i, 0) for i, word in enumerate(labels) if word == "▁its"]
-
-
-def place_of(labels: list[str], word: str) -> int:
-    """Return the position of the first token of a word; raise ValueError if it is not there."""
-    for start in range(len(labels)):
-        end = start + 1
-        while end < len(labels) and labels[end].isalnum():
-            end += 1
-        inside = start > 0 and labels[start].isalnum()
-        if not inside and "".join(labels[start:end]).removeprefix("▁") == word:
-            return start
-    raise ValueError(f"{word!r} is no word of {''.join(labels)!r}")
-
-
-def well_translated(
-    translator: Translator, pairs: Iterable[tuple[str, str]], find: Find
-) -> list[tuple[int, str, str]]:
-    """Return the sentences with a link whose translation (beam 4) equals one of the references."""
-    references: dict[str, set[str]] = {}
-    for source, target in pairs:
-        references.setdefault(source, set()).add(target)
-    tokens, apart = translator.tokenizer, {}
-    for text in references:
-        links = find(tokens.tokens(tokens.encode(text)))
-        if links:
-            apart[text] = max(abs(q - k) for q, k in links)
-    translations = translator.translate(list(apart), beam_size=4)
-    found = [
-        (apart[text], text, translation)
-        for text, translation in zip(apart, translations, strict=True)
-        if translation in references[text]
-    ]
-    return sorted(found, key=lambda each: -each[0])
-
-
 @torch.inference_mode()
 def _collect(
     translator: Translator,
     sentences: Sequence[str],
     find: Find,
     others: Callable[[list[str], tuple[int, int]], list[tuple[int, int]]],
-    batch_size: int,
     across: bool = False,
+    batch_size: int = 64,
 ) -> Looks:
     """Collect linked pairs and those to compare them with, in one sentence or ``across`` all."""
     tokenizer, model = translator.tokenizer, translator.model
@@ -189,7 +139,7 @@ def _collect(
     if not kept:
         raise ValueError("no sentence has tokens that are linked")
     weights: list[np.ndarray] = []
-    looks: list[tuple[bool, tuple[int, ...], int, str]] = []
+    looks: list[tuple[bool, tuple[int, ...], int]] = []
     for start in range(0, len(kept), batch_size):
         some = kept[start : start + batch_size]
         source = pad(model, [[*rows[i], tokenizer.eos_id] for i in some])
@@ -205,7 +155,44 @@ def _collect(
                     group = (k - q,) if across else (start + b, number)
                     right = (q, k) in links[i] if across else (q, k) == link
                     weights.append(stacked[b, :, :, q, k])
-                    looks.append((right, group, start + b, labels[q]))
-    linked, group, sentence, word = zip(*looks, strict=True)
+                    looks.append((right, group, start + b))
+    linked, group, sentence = zip(*looks, strict=True)
     numbers = np.unique(np.array(group), axis=0, return_inverse=True)[1].ravel()
-    return Looks(np.stack(weights), np.array(linked), numbers, np.array(sentence), np.array(word))
+    return Looks(np.stack(weights), np.array(linked), numbers, np.array(sentence))
+
+
+def untrained(translator: Translator, seed: int) -> Translator:
+    """Return a translator of the same shape with random parameters."""
+    assert isinstance(translator.model, Transformer)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Transformer(translator.model.config)
+    return Translator(model, translator.tokenizer)
+
+
+def all_looks(
+    translator: Translator, sentences: Sequence[str], shuffles: int = 1000
+) -> dict[str, dict[str, Any]]:
+    """Ask the questions of Figures 3 and 4 of this model and of untrained ones."""
+    tokens = translator.tokenizer
+    owned = [s for s in sentences if from_possessive(tokens.tokens(tokens.encode(s)))][:PLACES]
+    asked: dict[str, Callable[[Translator], Looks]] = {
+        "make to adjective": partial(looks_between, sentences=sentences, find=from_make),
+        "possessive to next": partial(
+            looks_between, sentences=owned[:PLACES], find=from_possessive
+        ),
+        "he to Tom": partial(looks_at_name, sentences=sentences),
+    }
+    found = {}
+    for name, ask in asked.items():
+        one = ask(translator)
+        excess, draws = one.excess(), one.excess_draws()
+        places = {str(Head("encoder", *at)): at for at in np.ndindex(*excess.shape)}
+        found[name] = dict(
+            links=int(one.linked.sum()),
+            excess={head: float(excess[at]) for head, at in places.items()},
+            interval={head: interval(draws[:, *at]) for head, at in places.items()},
+            chance=float(np.quantile(one.chance(shuffles), 0.95)),
+            untrained=[float(ask(untrained(translator, seed)).excess().max()) for seed in SEEDS],
+        )
+    return found

@@ -1,19 +1,17 @@
 """Roles of heads, as shares of their attention beside those of uniform and untrained attention."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from transformer.data.batching import Batch
 from transformer.data.tokenizer import TokenizerLike
 from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
-from transformer_book.studies.what_heads_learn.ablation import KINDS, Head, Kind
+from transformer_book.studies.what_heads_learn.ablation import KINDS, Head, Kind, heads_of
 
 #: The roles in each kind of attention. "start" is BOS, "end" is EOS, "mark" is punctuation,
 #: "translated" a source token linked to the token about to be written, "just read" one linked to
@@ -29,21 +27,6 @@ Links = Sequence[np.ndarray]
 
 # By the name of a head, such as "encoder 1.1", its score in each role.
 Named = Mapping[str, Mapping[str, float]]
-
-
-@dataclass(frozen=True)
-class RoleScores:
-    """The share of attention of each head of one kind on each role."""
-
-    roles: tuple[str, ...]
-    #: mean weight on the role's keys, over the queries that have such keys, 0 to 1.
-    weight: Float[np.ndarray, "roles layers H"]
-    even: Float[np.ndarray, " roles"]
-    queries: Int[np.ndarray, " roles"]
-
-    def of(self, role: str) -> Float[np.ndarray, "layers H"]:
-        """Return the scores of all heads in one role."""
-        return self.weight[self.roles.index(role)]
 
 
 def mark_ids(tokenizer: TokenizerLike) -> list[int]:
@@ -100,9 +83,14 @@ def role_scores(
     batches: Sequence[Batch],
     marks: Collection[int],
     links: Sequence[Links] | None = None,
-) -> dict[Kind, RoleScores]:
-    """Score every head of a model in every role."""
-    sums: dict[Kind, dict[str, list[Any]]] = {kind: {} for kind in KINDS}
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """Return the share of each head's attention on each role, and that of uniform attention.
+
+    Shares are means over the queries that have a key of the role.
+    """
+    shares: dict[str, dict[str, float]] = {}
+    even: dict[str, dict[str, float]] = {}
+    sums: dict[tuple[Kind, str], list[np.ndarray]] = {}
     for i, batch in enumerate(batches):
         with evaluation_mode(model):
             maps = model.attention_weights(batch.source, batch.target_input)
@@ -113,25 +101,21 @@ def role_scores(
         }
         for kind, (queries, keys) in sides.items():
             weights = torch.stack(getattr(maps, kind), dim=1)  # (B, layers, H, T, S)
-            batch_links = links[i] if links is not None else None
-            visible, patterns = role_patterns(kind, queries, keys, model, marks, batch_links)
+            linked = links[i] if links is not None else None
+            visible, patterns = role_patterns(kind, queries, keys, model, marks, linked)
             for role, pattern in patterns.items():
-                has = pattern.any(dim=-1)  # queries with such a key
-                there = (weights * pattern[:, None, None]).sum(dim=-1)
-                chance = pattern.sum(dim=-1) / visible.sum(dim=-1).clamp(min=1)
-                total = sums[kind].setdefault(role, [0.0, 0.0, 0])
-                total[0] = total[0] + there.sum(dim=(0, 3)).double().numpy()
-                total[1] += chance[has].double().sum().item()
-                total[2] += int(has.sum())
-    return {kind: _divide(found) for kind, found in sums.items()}
-
-
-def _divide(found: dict[str, list[Any]]) -> RoleScores:
-    counts = np.array([count for _, _, count in found.values()])
-    most = np.maximum(counts, 1)
-    weight = np.stack([total for total, _, _ in found.values()])
-    chance = np.array([even for _, even, _ in found.values()])
-    return RoleScores(tuple(found), weight / most[:, None, None], chance / most, counts)
+                there = (weights * pattern[:, None, None]).sum(dim=(0, 3, 4)).double()
+                uniform = pattern.sum(dim=-1) / visible.sum(dim=-1).clamp(min=1)
+                found = [there.numpy(), uniform.double().sum().numpy(), pattern.any(-1).sum()]
+                old = sums.get((kind, role), [0, 0, 0])
+                sums[kind, role] = [x + y for x, y in zip(old, found, strict=True)]
+    for (kind, role), (there, uniform, count) in sums.items():
+        even.setdefault(kind, {})[role] = float(uniform / max(int(count), 1))
+        for head in heads_of(model.config):
+            if head.kind == kind:
+                share = there[head.layer, head.index] / max(int(count), 1)
+                shares.setdefault(str(head), {})[role] = float(share)
+    return shares, even
 
 
 def threshold(untrained: Sequence[Named], kind: Kind) -> dict[str, float]:

@@ -1,21 +1,16 @@
-"""Word alignments without attention, by a statistical aligner and by hand, and their error rate."""
+"""Word alignments by a statistical aligner, which knows no attention, and their error rate."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from transformer.data.parallel import Split
-from transformer.recipes.record import read_record
 from transformer_book.studies.simple_translators import words_of
 
 # Pairs of (source word, target word), both counted from 0.
 WordLinks = frozenset[tuple[int, int]]
-
-#: Pairs of the test split of "tatoeba-en-de" that were aligned by hand.
-HAND_ALIGNED = Path(__file__).parent / "hand_alignments.json"
 
 
 @dataclass(frozen=True)
@@ -111,15 +106,3 @@ def alignment_error_rate(found: Sequence[WordLinks], right: Sequence[AlignedPair
     total = sum(len(a) + len(r.sure) for a, r in zip(found, right, strict=True))
     hits = sum(len(a & r.sure) + len(a & r.possible) for a, r in zip(found, right, strict=True))
     return 1 - hits / total
-
-
-def hand_aligned() -> list[AlignedPair]:
-    """Read the pairs of the package that were aligned by hand; a link is written as "2-3"."""
-    pairs = []
-    for entry in read_record(HAND_ALIGNED)["pairs"]:
-        sure, possible = (
-            frozenset((int(i), int(j)) for i, j in (link.split("-") for link in text.split()))
-            for text in (entry["sure"], entry["possible"])
-        )
-        pairs.append(AlignedPair(entry["source"], entry["target"], sure, sure | possible))
-    return pairs
