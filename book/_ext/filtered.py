@@ -1,12 +1,12 @@
-"""Sphinx extension: tables whose rows can be chosen by verdict, by chapter, and the like.
+"""Sphinx extension: tables whose rows can be chosen by chapter, by corpus, and the like.
 
 Each row of the tables on these pages gets its values as attributes, and the page a form with a menu
 for each, where it has :data:`PLACE`. filters.js shows the rows that fit; without scripts all of
-them are shown. A row with an empty first cell continues the row above it.
+them are shown.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from html import escape
 
 from navigation import number_of
@@ -72,33 +72,20 @@ def filtered(body: str, page: str, titles: Mapping[str, str]) -> str:
         names = [text_of(cell[2]) for cell in CELL.findall(head[0])]
         heading = next((text for at, text in reversed(headings) if at < match.start()), "")
         rows = []
-        for group in _groups(ROW.findall(match[2][head.end() :])):
-            cells = [[text_of(cell[2]) for cell in CELL.findall(row)] for row in group]
+        for row in ROW.findall(match[2][head.end() :]):
+            cells = [text_of(cell[2]) for cell in CELL.findall(row)]
             marks = ""
             for name, read in readers.items():
-                found = [read(dict(zip(names, row, strict=True)), heading) for row in cells]
-                own = dict.fromkeys(value for row in found for value in row if value)
+                own = dict.fromkeys(filter(None, read(dict(zip(names, cells, strict=True)), heading)))
                 values[name] |= own
                 marks += f' data-{name}="{escape("|".join(own))}"'
-            rows += [row.replace("<tr", f"<tr{marks}", 1) for row in group[:1]]
-            rows += [row.replace("<tr", f"<tr{marks} data-continues", 1) for row in group[1:]]
+            rows.append(row.replace("<tr", f"<tr{marks}", 1))
         attributes = match[1].replace('class="', 'class="filtered ', 1)
         inside = f"{match[2][: head.end()]}\n<tbody>{''.join(rows)}</tbody>"
         return f"<table{attributes}>{inside}</table>"
 
     made = TABLE.sub(table, body)
     return made.replace(PLACE, _form(noun, values, titles))
-
-
-def _groups(rows: Sequence[str]) -> list[list[str]]:
-    """Group each row whose first cell is empty with the row above it."""
-    groups: list[list[str]] = []
-    for row in rows:
-        if groups and not text_of(CELL.findall(row)[0][2]):
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    return groups
 
 
 def _form(noun: str, values: Mapping[str, Mapping[str, None]], titles: Mapping[str, str]) -> str:

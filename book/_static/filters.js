@@ -5,7 +5,6 @@
   if (!form) return;
   const menus = [...form.querySelectorAll("select")];
   const rows = [...document.querySelectorAll("table.filtered tbody tr")];
-  const heads = rows.filter((row) => !("continues" in row.dataset));
   const output = form.querySelector("output");
 
   const fits = (row, menu) => !menu.value || row.dataset[menu.name].split("|").includes(menu.value);
@@ -27,11 +26,11 @@
 
   function show() {
     for (const row of rows) row.hidden = !menus.every((menu) => fits(row, menu));
-    const shown = heads.filter((row) => !row.hidden).length;
-    output.textContent = `${shown} of ${heads.length} ${form.dataset.noun}`;
+    const shown = rows.filter((row) => !row.hidden).length;
+    output.textContent = `${shown} of ${rows.length} ${form.dataset.noun}`;
     for (const menu of menus) {
       const others = menus.filter((other) => other !== menu);
-      const left = heads.filter((row) => others.every((other) => fits(row, other)));
+      const left = rows.filter((row) => others.every((other) => fits(row, other)));
       for (const option of menu.options) {
         option.dataset.name ??= option.textContent;
         const count = left.filter((row) => fits(row, { name: menu.name, value: option.value })).length;

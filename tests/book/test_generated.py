@@ -30,17 +30,49 @@ def texts_of(page):
     return generated.PAGES[page]()
 
 
+def asked_by(*pages):
+    """The names of the texts that pages ask for; none of them twice."""
+    texts = [(ROOT / f"{page}.md").read_text(encoding="utf-8") for page in pages]
+    asked = [name for text in texts for name in generated.FILLED.findall(text)]
+    assert len(asked) == len(set(asked))
+    return set(asked)
+
+
 @pytest.mark.parametrize("page", generated.PAGES)
 def test_a_page_shows_all_of_its_texts(page, monkeypatch):
+    asked, made = asked_by(page), texts_of(page).keys()
+    assert asked <= made if page.startswith("book/paper") else asked == made
+    monkeypatch.setitem(generated.PAGES, page, lambda: texts_of(page))
     text = (ROOT / f"{page}.md").read_text(encoding="utf-8")
-    asked = generated.FILLED.findall(text)
-    assert len(asked) == len(set(asked))
-    made = texts_of(page).keys()
+    assert "<!-- filled" not in generated.fill(page, text)
+
+
+def test_the_annotated_paper_has_every_claim_figure_and_table_and_the_whole_program():
+    asked = asked_by(*(page for page in generated.PAGES if page.startswith("book/paper")))
     # The other choices of chapter 23 are younger than the paper.
     younger = {name for name, choice in CHOICES.items() if choice.group != "open"} | {"base"}
-    assert set(asked) == (made - younger if page == "book/paper" else made)
-    monkeypatch.setitem(generated.PAGES, page, lambda: texts_of(page))
-    assert "<!-- filled" not in generated.fill(page, text)
+    assert asked == texts_of("book/paper").keys() - younger
+    marks = re.findall(r"paper/(\w+)\.html#(claim-\d+)", texts_of("book/paper")["wall"])
+    assert len(marks) == len(claims.read_claims(ROOT)) == len(set(marks))
+    for stem, anchor in marks:
+        names = [name for name in asked_by(f"book/paper/{stem}") if name.startswith("claims-")]
+        assert any(f'id="{anchor}"' in texts_of("book/paper")[name] for name in names), anchor
+
+
+def test_the_tables_beside_the_papers_hold_what_was_recorded():
+    found = texts_of("book/paper")
+    assert "| 4 n d² + 2 n² d | O(1) | 7, 7, 7 |" in found["table-1"]
+    assert "| 27.3 | 38.1 |" in found["table-2"] and "| recurrent | 8,000 |" in found["table-2"]
+    assert found["table-3"].count("95% interval") == 2 and "| big | 4.33 |" in found["table-3"]
+    assert "| WSJ only | 88.3 | 79 and 79 |" in found["table-4"]
+
+
+def test_code_in_the_annotated_paper_is_the_programs():
+    shown = texts_of("book/paper")["program-greedy_search"]
+    assert "@torch.no_grad()\ndef greedy_search(" in shown
+    lines = (ROOT / "transformer" / "minimal.py").read_text(encoding="utf-8").splitlines()
+    first, last = map(int, re.search(r"lines (\d+) to (\d+)", shown).groups())
+    assert "\n".join(lines[first - 1 : last]) in shown
 
 
 def test_every_module_has_one_entry():
@@ -72,22 +104,25 @@ def book(tmp_path):
 
 
 def piece(start, says=(), kind="sampled", chapter="07", **fields):
-    return dict(row=[chapter, start], kind=kind, says=says) | fields
+    return dict(row=[chapter, start], scale="toy", kind=kind, says=says) | fields
 
 
 def test_a_claim_is_followed_by_its_evidence(book):
     found = book(
         piece("3: a <", ["supports", "open"], because="one run each"),
         piece("3: a r", "supports", kind="counted"),
-        dict(text=["by hand", "Table 4"], kind="counted", says="supports"),
+        dict(text=["by hand", "Table 4"], scale="algebra", kind="counted", says="supports"),
     )
-    link = "[7](../notebooks/07_here.ipynb#the-paper-and-what-we-measured)"
+    link = "[7](../../notebooks/07_here.ipynb#the-paper-and-what-we-measured)"
     assert found["claims-3"].splitlines()[2:] == [
-        "| a is small | **holds in part** | sampled: supports, open (one run each) "
+        '| <span id="claim-1">a is small</span> | <span class="verdict" '
+        'data-verdict="holds in part">holds in part</span> '
+        "| toy, sampled: supports, open (one run each) "
         f"| 0.5 \\| 1.0 & more | Nowhere | {link} |",
-        f"|  |  | counted: supports | 2 | All | {link} |",
-        "|  |  | counted: supports | by hand | Table 4 |  |",
+        f"|  |  | toy, counted: supports | 2 | All | {link} |",
+        "|  |  | algebra, counted: supports | by hand | Table 4 |  |",
     ]
+    assert 'data-verdict="holds in part" title="a is small: holds in part"' in found["wall"]
     assert found["number"] == "1"
     assert found["counts"].startswith("0 hold, 1 hold in part, 0 are mixed, 0 do not hold")
     assert found["sampled"] == "2" and found["mistakes"] == "0"
@@ -106,7 +141,7 @@ def test_a_claim_is_followed_by_its_evidence(book):
     ],
 )
 def test_the_verdict_follows_from_the_evidence(book, says, verdict):
-    assert f"| **{verdict}** |" in book(piece("3: a <", says.split()))["claims-3"]
+    assert f">{verdict}</span> |" in book(piece("3: a <", says.split()))["claims-3"]
 
 
 @pytest.mark.parametrize(
@@ -114,6 +149,7 @@ def test_the_verdict_follows_from_the_evidence(book, says, verdict):
     [
         (dict(says="perhaps"), {}),
         (dict(says="open", kind="guessed"), {}),
+        (dict(says="open", scale="huge"), {}),
         (dict(says=[]), {}),
         (dict(says="open"), dict(verdict="design")),  # judged, and given a verdict as well
         (dict(says=[], kind=None), dict(verdict="holds")),  # a verdict by hand
@@ -176,11 +212,12 @@ def test_every_place_of_the_paper_has_code_and_a_chapter():
 
 def test_each_section_names_its_code_and_its_chapters():
     found = places.code(ROOT)
-    page = (ROOT / "book" / "paper.md").read_text(encoding="utf-8")
+    pages = [ROOT / "book" / "paper" / f"{stem}.md" for stem in claims.SECTIONS]
+    page = "".join(each.read_text(encoding="utf-8") for each in pages)
     assert re.findall(r"^\((paper-[\w-]+)\)=", page, re.M) == [PLACES[key].anchor for key in found]
     assert "`scaled_dot_product_attention <transformer.model" in found["3.2.1"]
     assert "_modules/transformer/model/attention.html#scaled_dot" in found["3.2.1"]
-    assert "[2](../notebooks/02_attention.ipynb" in found["3.2.1"]
+    assert "[2](../../notebooks/02_attention.ipynb" in found["3.2.1"]
     assert "**Eq. (1), " in found["3.2.1"] and "- ****" not in "".join(found.values())
 
 

@@ -107,22 +107,23 @@ def test_a_page_loads_one_sheet_and_its_scripts_late(tmp_path):
 
 
 def test_rows_carry_what_they_are_chosen_by():
-    def table(*rows):
-        cells = ["".join(f"<td><p>{cell}</p></td>" for cell in row) for row in rows]
-        head = "".join(f"<th>{name}</th>" for name in ("claim", "verdict", "chapter"))
-        body = "".join(f"<tr>{row}</tr>\n" for row in cells)
-        thead = f"<thead><tr>{head}</tr></thead>"
-        return f'<table class="cards table">{thead}<tbody>{body}</tbody></table>'
+    def cells(tag, *texts):
+        return "".join(f"<{tag}><p>{text}</p></{tag}>" for text in texts)
 
-    rows = [("a", "holds", "2"), ("", "", "11"), ("b", "&lt; half", "2")]
-    made = filtered(PLACE + table(*rows), "book/paper", {"2": "2 What is attention?"})
-    found = re.findall("<tr (.*?)>", made)
-    first = 'data-verdict="holds" data-chapter="2|11"'
-    last = 'data-verdict="&lt; half" data-chapter="2"'
-    assert found == [first, f"{first} data-continues", last]
+    head = cells("th", "Exercise", "Level", "You give")
+    rows = [("2.1", "hard", "code"), ("11.3", "&lt; half", "")]
+    body = "".join(f"<tr>{cells('td', *row)}</tr>\n" for row in rows)
+    thead = f"<thead><tr>{head}</tr></thead>"
+    table = f'<table class="cards table">{thead}<tbody>{body}</tbody></table>'
+    made = filtered(PLACE + table, "book/exercises", {"2": "2 What is attention?"})
+    assert re.findall("<tr (.*?)>", made) == [
+        'data-chapter="2" data-level="hard" data-answer="code"',
+        'data-chapter="11" data-level="&lt; half" data-answer=""',
+    ]
     assert re.findall('<option value="(.*?)">(.*?)</option>', made) == [
-        ("", "all"), ("holds", "holds"), ("&lt; half", "&lt; half"),
         ("", "all"), ("2", "2 What is attention?"), ("11", "11"),
+        ("", "all"), ("hard", "hard"), ("&lt; half", "&lt; half"),
+        ("", "all"), ("code", "code"),
     ]  # fmt: skip
     assert '<table class="filtered cards table">' in made and PLACE not in made
 

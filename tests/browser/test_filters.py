@@ -1,8 +1,8 @@
-"""Tables of claims, exercises and results: rows are chosen by menus, and all are there without."""
+"""Tables of exercises and results: rows are chosen by menus. The wall of claims leads to rows."""
 
 import re
 
-CLAIMS, EXERCISES = "book/paper.html", "book/exercises.html"
+RESULTS, EXERCISES = "book/results.html", "book/exercises.html"
 
 
 def rows(page):
@@ -21,26 +21,40 @@ def numbers(page):
     return int(shown), int(of)
 
 
-def test_claims_of_a_verdict_and_a_chapter(visit, html):
+def test_a_mark_of_the_wall_leads_to_its_claim(visit, address):
     found = visit()
     page = found.page
-    found.open((html / CLAIMS).as_uri())
+    for start in ("book/paper.html", "book/intro.html"):
+        found.open(address + start)
+        marks = page.locator(".verdict-wall a")
+        assert marks.count() > 60
+        place = marks.nth(12)
+        said = place.get_attribute("title")
+        place.click()
+        page.wait_for_url("**/paper/*#claim-13")
+        row = page.locator("tr:has(:target)")
+        assert row.locator("td").first.inner_text() in said
+        assert row.locator(".verdict").inner_text() in said and found.errors == []
+
+
+def test_exercises_of_a_level_and_a_chapter(visit, html):
+    """The address keeps the choice, and a button shows all again."""
+    found = visit()
+    page = found.page
+    found.open((html / EXERCISES).as_uri())
     shown, every = numbers(page)
     assert shown == every > 40
-    choose(page, verdict="mixed", chapter="19")
-    heads = page.locator("table.filtered tbody tr:not([data-continues]):visible")
+    choose(page, level="hard", chapter="19")
     fewer, _ = numbers(page)
-    assert 0 < fewer < every and heads.count() == fewer
-    assert set(heads.locator("[data-label=verdict]").all_inner_texts()) == {"mixed"}
-    assert all("18" in row.get_attribute("data-chapter").split("|") for row in heads.all())
-    page.reload()  # the address keeps the choice
-    assert numbers(page) == (fewer, every) and heads.count() == fewer
+    assert 0 < fewer < every and rows(page).count() == fewer
+    page.reload()
+    assert numbers(page) == (fewer, every)
     page.get_by_role("button", name="Show all").click()
     page.wait_for_function("!location.search")
     assert numbers(page) == (every, every) and found.errors == []
 
 
-def test_exercises_of_a_level_and_a_chapter(visit, address):
+def test_a_menu_says_how_many_rows_are_left(visit, address):
     """A menu says how many rows are left, and a section without rows is left out."""
     found = visit()
     page = found.page
@@ -60,7 +74,7 @@ def test_exercises_of_a_level_and_a_chapter(visit, address):
 def test_the_header_of_a_long_table_stays_and_rows_are_cards_on_a_phone(visit, address):
     found = visit()
     page = found.page
-    found.open(address + CLAIMS)
+    found.open(address + RESULTS)
     last = page.locator("table.filtered tbody tr").last
     last.evaluate("row => scrollTo(0, row.getBoundingClientRect().top + scrollY - 300)")
     head = page.locator("table.filtered thead").last

@@ -135,7 +135,7 @@ def test_without_scripts_a_page_says_what_there_is_instead(visit, address):
     for name, instead, gone in (
         ("notebooks/02_attention.html", ".exercise-without", ".exercise form"),
         ("book/live.html", ".live-recorded svg", ".live-ask"),
-        ("book/paper.html", "table.filtered tbody tr", "form.row-filters"),
+        ("book/exercises.html", "table.filtered tbody tr", "form.row-filters"),
     ):
         page.goto(address + name)
         assert page.locator(instead).first.is_visible(), name
