@@ -76,7 +76,9 @@ def filtered(body: str, page: str, titles: Mapping[str, str]) -> str:
             cells = [text_of(cell[2]) for cell in CELL.findall(row)]
             marks = ""
             for name, read in readers.items():
-                own = dict.fromkeys(filter(None, read(dict(zip(names, cells, strict=True)), heading)))
+                own = dict.fromkeys(
+                    filter(None, read(dict(zip(names, cells, strict=True)), heading))
+                )
                 values[name] |= own
                 marks += f' data-{name}="{escape("|".join(own))}"'
             rows.append(row.replace("<tr", f"<tr{marks}", 1))

@@ -13,7 +13,16 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 from generated import (
-    api, cards, claims, cover, exercises, measured, paper, places, program, results,
+    api,
+    cards,
+    claims,
+    cover,
+    exercises,
+    measured,
+    paper,
+    places,
+    program,
+    results,
 )  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -26,8 +26,8 @@ VERDICTS = {
     "undecided": "{} are undecided",
     "wrong as printed": "{} are wrong as printed",
 }
-#: In place of a verdict, where nothing was to be found out: how the model is built, and what follows
-#: from the paper's own tables.
+#: In place of a verdict, where nothing was to be found out: how the model is built, and what
+#: follows from the paper's own tables.
 UNTESTED = ("design", "the paper's own numbers")
 #: How large the evidence is, from what holds at any size to the paper's.
 SCALES = ("algebra", "toy", "small", "the paper's")
@@ -162,8 +162,9 @@ def wall(claims: Sequence[Claim]) -> str:
         for section, found in sections.items()
     )
     given = [claim["verdict"] for claim in claims]
+    disc = '<span class="verdict" data-verdict="{}"></span>'
     legend = "".join(
-        f'<li><span class="verdict" data-verdict="{name}"></span> {name} <b>{given.count(name)}</b></li>'
+        f"<li>{disc.format(name)} {name} <b>{given.count(name)}</b></li>"
         for name in (*VERDICTS, *UNTESTED)
     )
     drawn = f'<ol class="verdict-wall">{marks}</ol><ul class="verdict-legend">{legend}</ul>'

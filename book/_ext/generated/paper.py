@@ -82,8 +82,9 @@ def table_1() -> str:
     header = ["layer type", "complexity per layer", "ours", "sequential operations",
               "ours: n = 8, 64, 512", "maximum path", "ours: layers, n = 9, 33, 129"]  # fmt: skip
     why = (
-        "**Table 1, and what chapter 19 counts.** Ours has four projections, $4nd^2$, that the paper "
-        "leaves out; windows are centred, so paths are twice as long; our gaps grow by 3, not by k."
+        "**Table 1, and what chapter 19 counts.** Ours has four projections, $4nd^2$, that the "
+        "paper leaves out; windows are centred, so paths are twice as long; our gaps grow by 3, "
+        "not by k."
     )
     return f"{why}\n\n{Table(header, rows).markdown()}"
 
@@ -138,8 +139,9 @@ def table_2() -> str:
     return (
         f"**Table 2.**\n\n{Table(header, rows).markdown()}\n\n"
         "**Ours**: 29,000 captions, the same text, steps and tokens for all three, and nearly as "
-        "many parameters. They are scores of another test set and cannot be set beside the paper's; "
-        f"what can be compared is who leads.\n\n{Table(beside, ours).markdown()}"
+        "many parameters. They are scores of another test set and cannot be set beside the "
+        "paper's; what can be compared is who leads.\n\n"
+        f"{Table(beside, ours).markdown()}"
     )
 
 
@@ -165,8 +167,9 @@ def table_3() -> str:
               "gain over base (95% interval)"]  # fmt: skip
     return (
         "**Table 3, and our nine rows of it.** Ours have a quarter of the paper's width, three "
-        "layers, four seeds, and are trained on Tatoeba's sentences, so values differ and only gains "
-        f"can be compared. Above zero, the row is better than base.\n\n{Table(header, rows).markdown()}"
+        "layers, four seeds, and are trained on Tatoeba's sentences, so values differ and only "
+        "gains can be compared. Above zero, the row is better than base.\n\n"
+        f"{Table(header, rows).markdown()}"
     )
 
 
@@ -187,9 +190,9 @@ def table_4() -> str:
     rows = [[*row[:2], f"{row[2]:.1f}", f1(row[3]) if row[3] else ""] for row in TABLE_4]
     header = ["parser", "training", "F1, WSJ section 23", "ours, F1 of each seed"]
     return (
-        "**Table 4, and our two parsers.** Ours have 1.3 million parameters and were trained on a few "
-        "thousand sentences of biology articles, with one learning rate for both, which may be too "
-        f"low for the Transformer.\n\n{Table(header, rows).markdown()}"
+        "**Table 4, and our two parsers.** Ours have 1.3 million parameters and were trained on a "
+        "few thousand sentences of biology articles, with one learning rate for both, which may be "
+        f"too low for the Transformer.\n\n{Table(header, rows).markdown()}"
     )
 
 

@@ -206,7 +206,9 @@ def _line(
 ) -> str:
     """Write the line of a place: its chapters and its code; "" if it has neither."""
     ours = [f"{name.entry()} ({name.source()})" for name in names if name.package in DEFINING]
-    links = [f'[{int(stem[:2])}](../../notebooks/{stem}.ipynb "{titles[stem]}")' for stem in treated]
+    links = [
+        f'[{int(stem[:2])}](../../notebooks/{stem}.ipynb "{titles[stem]}")' for stem in treated
+    ]
     parts = [f"chapter{'s' * (len(links) > 1)} {', '.join(links)}"] if links else []
     folded = len(ours) > SHOWN
     if ours and not folded:
