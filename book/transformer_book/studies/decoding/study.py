@@ -16,7 +16,7 @@ from transformer.saving.files import write_atomically
 from transformer_book.studies.recording import Recording, shipped
 
 RECORD = Path(__file__).parent / "record.json"
-BEAMS = (1, 2, 4, 8, 16, 32)
+BEAMS = (1, 2, 4, 8, 16)
 #: Beam sizes and exponents of the length penalty, by split; a beam of 1 is greedy search.
 SEARCHES: dict[str, list[tuple[int, float]]] = {
     "test": [(1, 0.0), *((size, alpha) for size in BEAMS[1:] for alpha in (0.0, 0.6))],
