@@ -16,8 +16,7 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.model.positional import sinusoidal_table
 from transformer.recipes.record import read_record
 from transformer.training.schedule import learning_rate
-from transformer_book.studies.decoding.explorer import BeamExplorer
-from transformer_book.studies.decoding.steps import record_search
+from transformer_book.studies.decoding.explorer import BeamExplorer, record_search
 from transformer_book.studies.other_tasks import study
 from transformer_book.studies.other_tasks.patch_explorer import PatchExplorer
 from transformer_book.studies.other_tasks.tasks import load_task
@@ -292,7 +291,7 @@ def test_buttons_and_arrows_step_through_a_search_to_its_winner(opened):
     for _ in search.steps:  # the arrow keys stop at the end
         page.keyboard.press("ArrowRight")
     assert step_of(page) == len(search.steps)
-    best = made("beam").tokenizer.decode(search.trace.best(0.0, "gnmt").tokens).strip()
+    best = made("beam")._text(search.best(0.0, "gnmt"))
     assert page.locator(".explorer").get_attribute("data-best") == best
     page.get_by_role("button", name="Back").click()
     assert step_of(page) == len(search.steps) - 1

@@ -9,7 +9,7 @@ spoken.after(lists);  // they grow with the search, so nothing below them moves
 
 sentence.input.addEventListener("change", () => go(-step.value));
 
-const FILL = { alive: "var(--blue)", ended: "var(--green)", dropped: "none" };
+const FILL = { alive: "var(--purple)", ended: "var(--brown)", dropped: "none" };
 const say = (x, y, text, more = {}) => make("text", { x, y, ...more }, text);
 
 function tree(search, t) {
@@ -97,8 +97,8 @@ function update() {
   ]) key.append(make("span", {}, make("i", { class: fate }), words));
   stage.replaceChildren(key, tree(search, t));
   lists.replaceChildren(
-    table("Alive", ["beginning", "log p"], alive.map(one => [one.text, fixed(one.log)])),
-    table("Ended so far", ["translation", "log p", "score"], ended.length
+    table("Alive", ["prefix", "log p"], alive.map(one => [one.text, fixed(one.log)])),
+    table("Finished so far", ["translation", "log p", "score"], ended.length
       ? ended.map(one => [one.text, fixed(one.log), fixed(one.scores[which], 3)])
       : [["(none)", "", ""]], ended.length ? 0 : -1));
 
@@ -106,7 +106,7 @@ function update() {
   const settled = t >= search.settled[which];
   const words = [t ? `Step ${t} of ${last}: ${count("alive")} live on, ${count("ended")} ended, ` +
     `${count("dropped")} dropped.` : `\u201c${search.source}\u201d: the search begins with nothing.`];
-  if (t && alive.length) words.push(`Most probable beginning: \u201c${alive[0].text}\u201d.`);
+  if (t && alive.length) words.push(`Most probable prefix: \u201c${alive[0].text}\u201d.`);
   if (ended.length) words.push(
     `Best that ended, by ${data.penalties[which]}: \u201c${ended[0].text}\u201d, ` +
     `score ${fixed(ended[0].scores[which], 3)}.`);

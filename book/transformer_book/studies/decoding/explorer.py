@@ -1,20 +1,94 @@
 """A beam search to step through, with the continuations that live on, ended or were dropped."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import torch
+from jaxtyping import Int
 from matplotlib.figure import Figure
+from torch import Tensor
 
 from transformer.data.tokenizer import TokenizerLike
 from transformer.inference.decoding import length_penalty
+from transformer.inference.options import LengthPenalty
+from transformer.model.base import evaluation_mode
+from transformer.model.transformer import Transformer
 from transformer_book.palette import COLOURS, RULE, SOFT
-from transformer_book.studies.decoding.steps import Continuation, RecordedSearch
 from transformer_book.widgets.base import Explorer
 
+Penalty = tuple[float, LengthPenalty]
 NAMES = {"gnmt": "GNMT", "fairseq": "fairseq"}
 _STILL = 8  # steps in the picture, which more would make illegible
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A prefix of the step before, and one more token."""
+
+    parent: int  #: its place among the continuations of the step before; -1 at the first step.
+    tokens: tuple[int, ...]
+    log_probability: float
+    fate: Literal["alive", "ended", "dropped"]
+
+    def score(self, alpha: float, kind: LengthPenalty) -> float:
+        """Return the score under a length penalty."""
+        return self.log_probability / length_penalty(len(self.tokens), alpha, kind)
+
+
+@dataclass(frozen=True)
+class RecordedSearch:
+    """A beam search of one sentence: all that it looked at, step by step."""
+
+    steps: list[list[Continuation]]
+    #: The step after which nothing can overtake the best finished hypothesis, by penalty.
+    settled: dict[Penalty, int]
+
+    def best(self, *penalty: Any) -> Continuation:
+        """Return the winner under a length penalty."""
+        ended = [found for step in self.steps for found in step if found.fate == "ended"]
+        return max(ended, key=lambda found: found.score(*penalty))
+
+
+@torch.inference_mode()
+def record_search(
+    model: Transformer,
+    source: Int[Tensor, "1 S"],
+    size: int = 4,
+    penalties: Sequence[Penalty] = ((0.0, "gnmt"), (0.6, "gnmt")),
+) -> RecordedSearch:
+    """Search, without a cache, until the search is settled under every penalty."""
+    c, steps, settled = model.config, list[list[Continuation]](), dict[Penalty, int]()
+    limit = source.size(1) - 1 + 50
+    alive = [(-1, Continuation(-1, (), 0.0, "alive"))]  # with places
+    with evaluation_mode(model):
+        memory = model.encode(source)
+        while len(settled) < len(penalties):
+            given = source.new_tensor([[c.bos_id, *found.tokens] for _, found in alive])
+            rows = memory.expand(len(given), -1, -1)
+            logs = model.decode(given, rows, source.expand(len(given), -1))[:, -1].log_softmax(-1)
+            logs[:, [c.pad_id, c.bos_id]] = -math.inf
+            logs += logs.new_tensor([found.log_probability for _, found in alive])[:, None]
+            best = logs.flatten().topk(min(2 * size, logs.numel()))
+            step, before, alive = list[Continuation](), alive, []
+            for total, place in zip(*(part.tolist() for part in best), strict=True):
+                parent, prefix = before[place // logs.size(1)]
+                tokens = (*prefix.tokens, place % logs.size(1))
+                ends, room = tokens[-1] == c.eos_id, len(alive) < size
+                fate = "ended" if ends else "alive" if room else "dropped"
+                step.append(Continuation(parent, tokens, total, fate))
+                if fate == "alive":
+                    alive.append((len(step) - 1, step[-1]))
+            steps.append(step)
+            search = RecordedSearch(steps, settled)
+            if any(found.fate == "ended" for step in steps for found in step):
+                for penalty in penalties:
+                    bound = alive[0][1].log_probability / length_penalty(limit, *penalty)
+                    if len(steps) == limit or search.best(*penalty).score(*penalty) >= bound:
+                        settled.setdefault(penalty, len(steps))
+    return search
 
 
 class BeamExplorer(Explorer):
@@ -27,53 +101,33 @@ class BeamExplorer(Explorer):
     def __init__(
         self, searches: Mapping[str, RecordedSearch], tokenizer: TokenizerLike, step: int = 0
     ):
-        if not searches:
-            raise ValueError("searches must hold at least one, got none")
-        self.searches, self.tokenizer = dict(searches), tokenizer
-        self.penalties = next(iter(self.searches.values())).penalties  # the same in all searches
-        self.step = step
-        self.alt = self._describe()
+        self.searches, self.tokenizer, self.step = dict(searches), tokenizer, step
+        source, search = next(iter(self.searches.items()))
+        self.penalties = [*search.settled]  # the same in all searches
+        winners = "; ".join(
+            f"by {self._name(penalty)}, “{self._text(search.best(*penalty))}”"
+            for penalty in self.penalties
+        )
+        self.alt = f"A beam search for “{source}”, in {len(search.steps)} steps. Best: {winners}."
 
     def _text(self, found: Continuation) -> str:
-        tokens = found.tokens[:-1] if found.fate == "ended" else found.tokens
-        return self.tokenizer.decode(list(tokens)).strip() or "(empty)"
+        ids = [token for token in found.tokens if token != self.tokenizer.eos_id]
+        return self.tokenizer.decode(ids).strip() or "(empty)"
 
-    def _name(self, penalty: tuple[float, str]) -> str:
+    def _token(self, found: Continuation) -> str:
+        return self.tokenizer.tokens([found.tokens[-1]])[0]
+
+    def _name(self, penalty: Penalty) -> str:
         alpha, kind = penalty
         return f"{NAMES[kind]}, alpha {alpha:g}" if alpha else "probability alone"
 
-    def _describe(self) -> str:
-        source, search = next(iter(self.searches.items()))
-        seen = sum(len(step) for step in search.steps)
-        ended = sum(found.fate == "ended" for step in search.steps for found in step)
-        best: dict[str, list[str]] = {}
-        for penalty in self.penalties:
-            found = search.trace.best(*penalty)
-            assert found is not None  # None for a search that was cut short
-            text = self.tokenizer.decode(found.tokens).strip()
-            best.setdefault(text, []).append(self._name(penalty))
-        winners = "; ".join(f"“{text}” by {', '.join(names)}" for text, names in best.items())
-        return (
-            f"A beam search with {search.trace.beam_size} beams for “{source}”. In "
-            f"{len(search.steps)} steps it looks at {seen} continuations, of which {ended} end. "
-            f"The best of them: {winners}."
-        )
-
     def _entry(self, found: Continuation) -> dict[str, Any]:
-        entry: dict[str, Any] = {
-            "parent": found.parent,
-            "token": self.tokenizer.tokens([found.tokens[-1]])[0],
-            "log": round(found.log_probability, 4),
-            "fate": found.fate,
-        }
+        entry = dict(parent=found.parent, token=self._token(found), fate=found.fate,
+                     log=round(found.log_probability, 4))  # fmt: skip
         if found.fate != "dropped":
             entry["text"] = self._text(found)
         if found.fate == "ended":
-            length = len(found.tokens)
-            entry["scores"] = [
-                round(found.log_probability / length_penalty(length, alpha, kind), 4)
-                for alpha, kind in self.penalties
-            ]
+            entry["scores"] = [round(found.score(*penalty), 4) for penalty in self.penalties]
         return entry
 
     def payload(self) -> dict[str, Any]:
@@ -86,73 +140,37 @@ class BeamExplorer(Explorer):
                 {
                     "source": source,
                     "steps": [[self._entry(found) for found in step] for step in search.steps],
-                    "settled": [search.trace.settled(*penalty) for penalty in self.penalties],
+                    "settled": [search.settled[penalty] for penalty in self.penalties],
                 }
                 for source, search in self.searches.items()
             ],
         }
 
     def draw(self, figure: Figure) -> None:
-        """Draw what lived on or ended in the first steps of the first search, as a tree."""
+        """Draw what lived on or ended in the first steps of the first search, best at the top."""
+        axes, before = figure.subplots(), {-1: (0.0, 0)}
         search = next(iter(self.searches.values()))
-        nodes = _tree(search, _STILL)
-        axes = figure.subplots()
-        for node in nodes:
-            x, y = node.column, node.row
-            start, turn = node.parent_column, node.parent_column + 0.4  # right of its number
-            axes.plot([start, turn, x - 0.45, x], [node.parent_row, node.parent_row, y, y],
-                      color=RULE, lw=1.2, zorder=1)  # fmt: skip
-            colour = COLOURS["green" if node.found.fate == "ended" else "blue"]
-            if not node.lasts:
-                colour = SOFT
-            name = self.tokenizer.tokens([node.found.tokens[-1]])[0].strip("\u2581")
-            axes.text(x, y, name[:8], ha="center", va="center", size=8, c="white",
-                      bbox=dict(boxstyle="round,pad=0.3", fc=colour, ec=colour))  # fmt: skip
-            log = f"{node.found.log_probability:.2f}".replace("-", "\u2212")
-            axes.text(x, y + 0.42, log, ha="center", va="center", size=7, c=SOFT)
-        columns = max(node.column for node in nodes)
-        rows = max(node.row for node in nodes)
-        axes.set(ylim=(rows + 0.7, -0.5), xlim=(-0.1, columns + 0.6), yticks=[])
+        for column, step in enumerate(search.steps[:_STILL], 1):
+            places: dict[int, tuple[float, int]] = {}
+            for place, found in enumerate(step):
+                if found.fate == "dropped":
+                    continue
+                x, y = before[found.parent]
+                row = len(places)
+                axes.plot([x + 0.4, column - 0.4], [y, row], color=RULE, lw=1.2, zorder=1)
+                colour = COLOURS["brown" if found.fate == "ended" else "purple"]
+                name = self._token(found).strip("\u2581")[:8]
+                axes.text(column, row, name, ha="center", va="center", size=8, c="white",
+                          bbox=dict(boxstyle="round,pad=0.3", fc=colour, ec=colour))  # fmt: skip
+                log = f"{found.log_probability:.2f}".replace("-", "\u2212")
+                axes.text(column, row + 0.3, log, ha="center", va="center", size=7, c=SOFT)
+                places[place] = column, row
+            before = places
+        columns = min(_STILL, len(search.steps))
+        axes.set(ylim=(4.5, -0.5), xlim=(0.3, columns + 0.6), yticks=[])
         axes.set_xticks(np.arange(1, columns + 1))
         axes.set_xlabel(
-            f"steps 1 to {columns} of {len(search.steps)}, with the log-probability of each "
-            "beginning; grey: given up later"
+            f"steps 1 to {columns} of {len(search.steps)}, with the log-probability of each prefix"
         )
         axes.grid(False)
         axes.spines[:].set_visible(False)
-
-
-@dataclass(frozen=True)
-class _Node:
-    """A continuation that was kept, and its place in the tree; ``lasts`` if any of it was used."""
-
-    found: Continuation
-    column: int
-    row: int
-    parent_column: int
-    parent_row: int
-    lasts: bool
-
-
-def _tree(search: RecordedSearch, steps: int) -> list[_Node]:
-    """Place what was kept in the first steps: one row per leaf, so that no two lines cross."""
-    kept, nodes = search.steps[:steps], list[_Node]()
-    children: dict[tuple[int, int], list[int]] = {}
-    for column, step in enumerate(kept):
-        for place, found in enumerate(step):
-            if found.fate != "dropped":
-                children.setdefault((column, found.parent), []).append(place)
-
-    def grow(column: int, place: int, row: int) -> tuple[int, bool]:
-        """Place what grew from a continuation; return the next free row, and whether it lasts."""
-        free, lasts = row, False
-        for child in children.get((column, place), []):
-            found, at = kept[column][child], free
-            below, used = grow(column + 1, child, at)
-            used |= found.fate == "ended" or column + 1 == len(kept)
-            nodes.append(_Node(found, column + 1, at, column, row, used))
-            free, lasts = max(below, at + 1), lasts or used
-        return free, lasts
-
-    grow(0, -1, 0)
-    return nodes
