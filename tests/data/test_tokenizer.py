@@ -6,7 +6,8 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transformer.data.tokenizer import Tokenizer, load_tokenizers
+from transformer.data.model_tokenizers import load_tokenizers
+from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
 from transformer.saving.locate import locate
 

@@ -17,8 +17,13 @@ import torch
 from jaxtyping import Int, Int32, Int64, UInt16
 from torch import Tensor
 
+from transformer.data.model_tokenizers import (
+    SPECIAL_IDS,
+    TokenizerLike,
+    joint_checksum,
+    require_equal,
+)
 from transformer.data.parallel import kept_pairs
-from transformer.data.tokenizer import SPECIAL_IDS, TokenizerLike, joint_checksum, require_equal
 from transformer.settings import COUNT, or_none, whole
 
 # Pairs encoded at once: enough for all threads, few enough to need little memory.
@@ -122,17 +127,15 @@ def encode_pairs(
 ) -> EncodedPairs:
     """Encode a split; every sentence ends with ``<eos>``.
 
-    A pair with a blank side is left out, as it is from files, and a warning gives the number. The
-    ids are held in memory; :func:`~transformer.data.token_cache.cached_pairs` keeps them on disk.
+    A pair with a blank side is left out, with a warning. The ids are held in memory;
+    :func:`~transformer.data.token_cache.cached_pairs` keeps them on disk.
 
     Args:
-        tokenizer: of both languages.
-        split: the pairs: a :class:`~transformer.data.parallel.Split`, or any source and target
-            sentences in pairs.
-        target_tokenizer: that of the target language; None if both share ``tokenizer``.
+        tokenizer: of both languages, or of the source if there is a ``target_tokenizer``.
+        split: a :class:`~transformer.data.parallel.Split`, or any pairs of sentences.
 
     Raises:
-        ValueError: if two tokenizers have different ids of padding, ``<bos>`` or ``<eos>``, or
+        ValueError: if the tokenizers have different ids of padding, ``<bos>`` or ``<eos>``, or
             every pair has a blank side.
         TypeError: if a pair is not two strings, such as one with None; the message names its row.
     """
@@ -159,9 +162,7 @@ def encoded_chunks(
 ) -> Iterator[tuple[Ends, Ends]]:
     """Encode a split in chunks of pairs, without those that have a blank side.
 
-    Yields:
-        Both sides of a chunk: the ids, and the end of each sentence, counted from the first id of
-        the split.
+    Yields both sides: the ids, and where each sentence ends, counted from the split's first id.
     """
     pairs, totals = kept_pairs(split, "split", max_words=None), [0, 0]
     while chunk := list(islice(pairs, _CHUNK)):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from transformer.data.tokenizer import TokenizerLike
+from transformer.data.model_tokenizers import TokenizerLike
 
 # Shorter ones are usually abbreviations: "USA", "OK".
 _FEWEST_CAPITALS = 4

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from transformer.data.model_tokenizers import TokenizerLike, load_tokenizers, save_tokenizers
 from transformer.data.sentencepiece import UNKNOWN, SentencePieceTokenizer
-from transformer.data.tokenizer import Tokenizer, TokenizerLike, load_tokenizers, save_tokenizers
+from transformer.data.tokenizer import Tokenizer
 from transformer.inference.decoding import length_penalty
 from transformer.inference.options import SearchOptions
 from transformer.inference.sentences import encode_sentences

@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from transformer.data.tokenizer import save_tokenizers
+from transformer.data.model_tokenizers import save_tokenizers
 from transformer.fast import disable
 from transformer.inference.translator import Translator
 from transformer.interop.export import checked, write_readme
@@ -47,11 +47,7 @@ Graph = Callable[..., tuple[Tensor, ...]]
 
 
 class EncoderGraph(nn.Module):
-    """Compute everything that is needed once per sentence.
-
-    Args:
-        model: the model whose weights to use.
-    """
+    """Compute everything that is needed once per sentence."""
 
     def __init__(self, model: Transformer):
         super().__init__()
@@ -60,22 +56,14 @@ class EncoderGraph(nn.Module):
     def forward(
         self, source: Int[Tensor, "B S"]
     ) -> tuple[Float[Tensor, "N B kv_heads S d_k"], Float[Tensor, "N B kv_heads S d_v"]]:
-        """Return the keys and values of the source for each decoder layer.
-
-        Args:
-            source: ids that end in EOS, padded with ``pad_id``.
-        """
+        """Return the keys and values of a source with EOS for each decoder layer."""
         memory = self.model.encode(source)
         pairs = [layer.cross_attention.project_memory(memory) for layer in self.model.decoder]
         return torch.stack([key for key, _ in pairs]), torch.stack([value for _, value in pairs])
 
 
 class StepGraph(nn.Module):
-    """Compute everything that is needed once per token.
-
-    Args:
-        model: the model whose weights to use.
-    """
+    """Compute everything that is needed once per token."""
 
     def __init__(self, model: Transformer):
         super().__init__()
@@ -92,13 +80,8 @@ class StepGraph(nn.Module):
     ) -> tuple[Float[Tensor, "B V"], Float[Tensor, "..."], Float[Tensor, "..."]]:
         """Return the logits of the next token, and keys and values that are one longer.
 
-        Args:
-            token: ``bos_id`` at first, then the token that was chosen.
-            source: the ids that the encoder read, for their padding.
-            cross_key: from the encoder.
-            cross_value: from the encoder.
-            past_key: from the previous step; T = 0 at first.
-            past_value: from the previous step; T = 0 at first.
+        ``token`` is ``bos_id`` at first, then what was chosen. The past is from the previous step,
+        at first with T = 0; the source is what the encoder read, for its padding.
         """
         model = self.model
         mask = padding_mask(source, model.config.pad_id)
@@ -205,14 +188,7 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
 
 
 def load_graphs(folder: Path | str) -> tuple[Graph, Graph]:
-    """Load encoder and step of either kind.
-
-    Args:
-        folder: the folder that :func:`to_graphs` wrote.
-
-    Returns:
-        Two functions of tensors that are called like :class:`EncoderGraph` and
-        :class:`StepGraph`.
+    """Load encoder and step of either kind, as functions that are called like the two graphs.
 
     Raises:
         FileNotFoundError: if there are no such files.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from transformer.data.tokenizer import TokenizerLike
+from transformer.data.model_tokenizers import TokenizerLike
 from transformer.inference.decoding import length_penalty
 from transformer_book.palette import COLOURS, RULE, SOFT
 from transformer_book.studies.decoding.steps import Continuation, RecordedSearch
