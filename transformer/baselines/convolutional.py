@@ -211,22 +211,13 @@ class ConvolutionalTranslator(TranslationModel):
         memory: Float[Tensor, "B S d_model"],
         source: Int[Tensor, "B S"],
     ) -> Float[Tensor, "B T d_model"]:
-        """Return what the output matrix reads, at all target positions at once.
-
-        Args:
-            target: target ids shifted right.
-            memory: what :meth:`encode` returned.
-            source: the source ids.
-        """
+        """Return what the output matrix reads, at all target positions at once."""
         return self._advance(target, self._state(memory, source))
 
     def start_decoding(
         self, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
     ) -> ConvolutionalState:
-        """Encode the source for ``beam_size`` outputs of each sentence.
-
-        ``max_length`` is not needed: the state holds the last few positions only.
-        """
+        """Encode the source for ``beam_size`` outputs of each sentence, of any length."""
         state = self._state(self.encode(source), source)
         state.reorder(torch.arange(len(source), device=source.device).repeat_interleave(beam_size))
         return state

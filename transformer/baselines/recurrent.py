@@ -124,11 +124,7 @@ class RecurrentTranslator(TranslationModel):
     ) -> Float[Tensor, "B T d_model"]:
         """Write the target with the true tokens as input: T steps, each waiting for the last.
 
-        Args:
-            target: target ids shifted right.
-            memory: what :meth:`encode` returned.
-            source: the source ids, for their padding mask.
-            maps: a list to append each step's attention weights (B, 1, S) to.
+        The list ``maps`` gets each step's attention weights (B, 1, S).
         """
         state = self._state(memory, source)
         embedded = self._embed(target)
@@ -139,10 +135,7 @@ class RecurrentTranslator(TranslationModel):
     def start_decoding(
         self, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
     ) -> RecurrentState:
-        """Encode the source for ``beam_size`` outputs of each sentence.
-
-        ``max_length`` is not needed: a recurrent state does not grow.
-        """
+        """Encode the source for ``beam_size`` outputs of each sentence, of any length."""
         state = self._state(self.encode(source), source)
         state.reorder(torch.arange(len(source), device=source.device).repeat_interleave(beam_size))
         return state

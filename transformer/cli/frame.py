@@ -230,11 +230,7 @@ def printed_log(stream: Any) -> Iterator[None]:
 
 
 def use_threads(count: int | None) -> None:
-    """Limit the threads of this process; None leaves PyTorch's choice.
-
-    Raises:
-        ValueError: if ``count`` is not between 1 and the number of cores.
-    """
+    """Limit the threads of this process to 1 up to the number of cores; None leaves them."""
     if count is None:
         return
     cores = os.cpu_count() or 1

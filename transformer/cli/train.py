@@ -148,7 +148,6 @@ def _fit_to_card(
 
 
 def _first_process() -> bool:
-    """Return whether this is the first of the processes that `accelerate launch` starts."""
     return int(os.environ.get("RANK", 0)) == 0
 
 
@@ -199,7 +198,6 @@ def _without_gpu() -> list[str]:
 
 
 def _at_hand(corpus: str, data_dir: Path | None) -> bool:
-    """Return whether a corpus is available without a download."""
     from transformer.data.corpora.catalogue import corpus_catalogue
 
     return any(entry.at_hand for entry in corpus_catalogue(data_dir) if entry.name == corpus)

@@ -69,12 +69,7 @@ def iterate_lines(path: Path | str, may_be_empty: bool = False) -> Iterator[str]
 
 
 def require_regular_file(path: Path) -> None:
-    """Refuse a missing file, a folder and a pipe.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is not a regular file.
-    """
+    """Raise FileNotFoundError or ValueError for a missing file, a folder or a pipe."""
     if not path.exists():
         raise FileNotFoundError(f"no such file: {path}")
     if not path.is_file():
@@ -111,11 +106,10 @@ def most_unpacked(packed_bytes: int) -> int:
 
 
 def unpack_gzip(data: bytes, name: str) -> bytes:
-    """Unpack the content of a gzip file.
+    """Unpack a gzip file called ``name``.
 
     Raises:
-        ValueError: if it is damaged, or unpacks to more than is plausible for text; ``name`` is the
-            name of the file in the message.
+        ValueError: if it is damaged, or unpacks to more than is plausible for text.
     """
     return b"".join(_unpacked(io.BytesIO(data), len(data), name))
 

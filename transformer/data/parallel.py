@@ -39,6 +39,12 @@ class Split:
                     if not isinstance(text, str):
                         raise TypeError(f"{name}[{row}] must be a string, got {text!r:.80}")
 
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> "Split":
+        """Make a split of pairs."""
+        pairs = list(pairs)
+        return Split([source for source, _ in pairs], [target for _, target in pairs])
+
     def __len__(self) -> int:
         return len(self.source)
 
@@ -75,12 +81,11 @@ class StreamedSplit(Split):
         self.__dict__.update(read=read, identity=identity)
 
     @cached_property
-    def _columns(self) -> tuple[list[str], list[str]]:
-        pairs = list(self)
-        return [source for source, _ in pairs], [target for _, target in pairs]
+    def _loaded(self) -> Split:
+        return Split.of(self)
 
-    source = property(lambda self: self._columns[0])
-    target = property(lambda self: self._columns[1])
+    source = property(lambda self: self._loaded.source)
+    target = property(lambda self: self._loaded.target)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(self.read())
@@ -89,12 +94,10 @@ class StreamedSplit(Split):
         return sum(1 for _ in self)
 
     def swapped(self) -> "StreamedSplit":
-        """Return the same pairs in the other direction."""
         read = self.read
         return StreamedSplit(lambda: ((b, a) for a, b in read()), f"{self.identity}, swapped")
 
     def first(self, count: int | None) -> "Split":
-        """Return the first ``count`` pairs; all if it is None."""
         if count is None:
             return self
         read = self.read
@@ -196,8 +199,7 @@ def load_parallel_files(
         ValueError: if a file is empty, damaged, not UTF-8 or not a regular file, if the files have
             different numbers of lines, or if no pair is left.
     """
-    pairs = list(_read_pairs(source_path, target_path, max_words))
-    return Split([source for source, _ in pairs], [target for _, target in pairs])
+    return Split.of(_read_pairs(source_path, target_path, max_words))
 
 
 def stream_parallel_files(
@@ -205,9 +207,8 @@ def stream_parallel_files(
 ) -> StreamedSplit:
     """Leave two aligned text files on disk, to be read as :func:`load_parallel_files` reads them.
 
-    Errors other than a missing file, a folder or a pipe are raised when the pairs are read, and a
-    warning is given only once. The identity of the pairs consists of the files' paths, sizes and
-    times of modification.
+    Errors of the text are raised when the pairs are read, and a warning is given only once. The
+    identity of the pairs consists of the files' paths, sizes and times of modification.
     """
     source, target = (Path(path).absolute() for path in (source_path, target_path))
     for path in (source, target):
@@ -252,10 +253,9 @@ def kept_pairs(
 
     Args:
         pairs: sentences and their translations.
-        origin: the origin of the pairs, for the warning.
+        origin: of the pairs, for messages.
         max_words: length limit of either side, in words between spaces; None keeps all.
-        given: warnings that are not repeated; a new one is added. A text that stays on disk is read
-            more than once.
+        given: warnings that are not repeated: a text that stays on disk is read more than once.
 
     Raises:
         ValueError: if no pair is left, or ``max_words`` is below 1.
@@ -265,11 +265,15 @@ def kept_pairs(
         raise ValueError(f"max_words must be at least 1 or None, got {max_words}")
     blank = overlong = kept = 0
     for row, pair in enumerate(pairs):
-        if not _is_pair_of_strings(pair):
+        # A dictionary of two sentences would yield the names of its languages.
+        if not (isinstance(pair, (tuple, list)) and [*map(type, pair)] == [str, str]):
             raise TypeError(f"{origin}[{row}] must be a pair of strings, got {pair!r:.80}")
         if not (pair[0].strip() and pair[1].strip()):
             blank += 1
-        elif max_words is not None and any(_more_words_than(side, max_words) for side in pair):
+        # n + 1 words have at least 2n + 1 characters: most lines need no counting.
+        elif max_words is not None and any(
+            len(side) > 2 * max_words and len(side.split()) > max_words for side in pair
+        ):
             overlong += 1
         else:
             kept += 1
@@ -285,15 +289,3 @@ def kept_pairs(
         warnings.warn(notice, stacklevel=4)
     if given is not None:
         given.add(notice)
-
-
-def _is_pair_of_strings(pair: object) -> bool:
-    # A dictionary of two sentences would yield the names of its languages.
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        return False
-    return isinstance(pair[0], str) and isinstance(pair[1], str)
-
-
-def _more_words_than(text: str, limit: int) -> bool:
-    # n + 1 words have at least 2n + 1 characters: most lines need no counting.
-    return len(text) > 2 * limit and len(text.split()) > limit

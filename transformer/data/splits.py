@@ -128,26 +128,22 @@ def find_leaks(splits: Mapping[str, Split]) -> list[str]:
     once and may be larger than the memory.
     """
     held_out = {name: split for name, split in splits.items() if name != "train"}
+    names = ["train", *held_out]
     sentences = {name: (set(split.source), set(split.target)) for name, split in held_out.items()}
-    sizes = {name: len(split) for name, split in held_out.items()}
-    equal = {name: sum(a == b for a, b in split) for name, split in held_out.items()}
-
     # Of the training text, only the sentences that are held out as well are kept.
-    all_sources: set[str] = set().union(*(sources for sources, _ in sentences.values()))
-    all_targets: set[str] = set().union(*(targets for _, targets in sentences.values()))
-    sources_of_train, targets_of_train = sentences["train"] = (set(), set())
-    sizes["train"] = equal["train"] = 0
-    for source, target in splits["train"]:
-        sizes["train"] += 1
-        if source == target:
-            equal["train"] += 1
-        if source in all_sources:
-            sources_of_train.add(source)
-        if target in all_targets:
-            targets_of_train.add(target)
+    known: list[set[str]] = [set().union(*side) for side in zip(*sentences.values(), strict=True)]
+    sentences["train"] = (set(), set())
+    sizes, equal = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    for name in names:
+        for pair in splits[name]:
+            sizes[name] += 1
+            equal[name] += pair[0] == pair[1]
+            if name == "train":
+                for text, held, seen in zip(pair, known, sentences["train"], strict=False):
+                    if text in held:
+                        seen.add(text)
 
     lines = []
-    names = ["train", *held_out]
     for name, other in [(name, other) for i, name in enumerate(names) for other in names[:i]]:
         sides = (held_out[name].source, held_out[name].target)
         sources, targets = (

@@ -37,13 +37,7 @@ _READMES = files("transformer.interop").joinpath("readmes")
 
 
 def checked(translator: Translator) -> tuple[Transformer, Tokenizers]:
-    """Return the model and the tokenizers of source and target, if they can be exported.
-
-    Raises:
-        ValueError: if the model is not a Transformer, or the tokenizers are neither one joint
-            :class:`~transformer.data.tokenizer.Tokenizer` nor two of
-            :class:`~transformer.data.sentencepiece.SentencePieceTokenizer`.
-    """
+    """Return the model and the tokenizers of a translator, or raise ValueError."""
     model, source, target = translator.model, translator.tokenizer, translator.target_tokenizer
     if not isinstance(model, Transformer):
         raise ValueError(f"model must be a Transformer, got {type(model).__name__}")
@@ -71,7 +65,6 @@ def write_readme(translator: Translator, folder: Path, form: Form) -> None:
 
 
 def _fill(name: str, translator: Translator) -> str:
-    """Return one of the files of ``readmes/`` with the settings of a translator."""
     source, target = translator.tokenizer, translator.target_tokenizer
     c, in_bytes = translator.model.config, isinstance(source, Tokenizer)
     own = getattr(source, "vocabulary", None) != getattr(target, "vocabulary", None)

@@ -113,15 +113,7 @@ def from_marian(name_or_path: str | Path, device: torch.device | str | None = No
 
 
 def locate_marian(name_or_path: str | Path) -> Path:
-    """Find the folder of a Marian model, or download it.
-
-    Args:
-        name_or_path: a folder, or a Hub id such as "Helsinki-NLP/opus-mt-en-de". A ``Path`` always
-            means a folder. Downloads stay in the Hub's cache; the pickle is downloaded only if
-            there are no safetensors.
-
-    Returns:
-        A folder that has all files.
+    """Find the folder of a Marian model, or download it: a pickle if there are no safetensors.
 
     Raises:
         FileNotFoundError: if there is no such folder or repository, if it lacks a file, or if the

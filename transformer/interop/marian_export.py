@@ -166,10 +166,8 @@ def _convert(
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return Marian's settings, and all tensors by Hugging Face's names.
 
-    Args:
-        model: ours.
-        sizes: rows of source and target in vocabularies of Marian, which lack our BOS. None for
-            all our rows and one more, for ``<unk>``.
+    ``sizes`` are the rows of source and target in vocabularies of Marian, which lack our BOS; None
+    for all our rows and one more, for ``<unk>``.
     """
     c = model.config
     back = coordinate_order(c.d_model).argsort()
@@ -228,9 +226,8 @@ def _unfold(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, bool] | None:
     """Undo what ``from_marian`` did to a model whose output matrix was that of the target.
 
-    Returns:
-        The embeddings of source and target, the bias of the logits, the shift of the last norm,
-        and whether Marian scales embeddings; None if the output matrix is another.
+    Return the embeddings of source and target, the bias of the logits, the shift of the last norm,
+    and whether Marian scales embeddings; None if the output matrix is another.
     """
     norm = model.decoder[-1].feed_forward_residual.norm
     assert isinstance(norm, nn.LayerNorm)

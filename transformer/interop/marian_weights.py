@@ -52,11 +52,11 @@ FEED_FORWARD = {
 
 @dataclass(frozen=True)
 class NamePair:
-    """A parameter of ours and the tensor of theirs that holds the same numbers.
+    """A parameter of ours and the tensor of ``MarianMTModel`` that holds the same numbers.
 
     Args:
-        ours: name of the parameter in a :class:`~transformer.model.transformer.Transformer`.
-        theirs: name of the tensor in Hugging Face's ``MarianMTModel``.
+        ours: name of the parameter.
+        theirs: name of the tensor.
         rows: whether its rows are the coordinates of a d_model vector, whose order differs.
         columns: the same for its columns.
     """
@@ -118,19 +118,15 @@ def vocabulary_sizes(settings: Mapping[str, Any]) -> tuple[int, int]:
 def convert(
     tensors: Mapping[str, Tensor], settings: Mapping[str, Any], config: TransformerConfig
 ) -> Transformer:
-    """Make our model with Marian's weights.
+    """Make our model with Marian's weights, in evaluation mode.
 
     Args:
         tensors: Marian's, by Hugging Face's names.
         settings: Marian's, complete.
         config: ours; its ``sharing`` is "none", and its last id is ``bos_id``.
 
-    Returns:
-        The model, in evaluation mode.
-
     Raises:
-        ValueError: if a tensor is missing, left over or of another shape than the settings say, or
-            if the positions are not Marian's sinusoids.
+        ValueError: if a tensor is missing, has another shape or no place in our model.
     """
     model = Transformer(config)
     weights = _Weights(dict(tensors), coordinate_order(config.d_model))
@@ -237,11 +233,9 @@ def fold_bias(
 def unfold_bias(
     folded: Float[Tensor, "V d_model"], rows: Float[Tensor, "V d_model"], norm: nn.LayerNorm
 ) -> tuple[Float[Tensor, " V"], Float[Tensor, " d_model"]] | None:
-    """Undo :func:`fold_bias`.
+    """Undo :func:`fold_bias`: return the bias and the former shift of the norm, to rounding.
 
-    Returns:
-        The bias and the former shift of the norm, to rounding; None if ``folded`` is not made of
-        ``rows``, as after a training.
+    None if ``folded`` is not made of ``rows``, as after a training.
     """
     gain, shift = norm.weight.double(), norm.bias.double()
     along = (folded.double() - rows) * gain

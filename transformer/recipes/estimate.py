@@ -150,11 +150,7 @@ def run_bytes(parameters: int, keep_last: int) -> int:
 
 
 def require_disk(needs: Mapping[Path, int]) -> None:
-    """Raise OSError if a disk lacks the space that folders on it need.
-
-    Args:
-        needs: bytes that each folder will hold, including what it holds already.
-    """
+    """Raise OSError if a disk lacks the bytes that folders on it will hold in all."""
     missing: dict[int, int] = {}  # by disk
     for folder, needed in needs.items():
         folder = folder.absolute()

@@ -104,15 +104,8 @@ class Preset(Settings):
         """Return the preset for fine-tuning a trained model, whose configuration it takes.
 
         The run also takes the model's weights and its tokenizer. Only dropout can be changed
-        afterwards.
-
-        Args:
-            name_or_path: see :meth:`Translator.from_pretrained
-                <transformer.inference.translator.Translator.from_pretrained>`.
-
-        Raises:
-            FileNotFoundError: if there is no such model.
-            ValueError: if it cannot be read.
+        afterwards. The name is one for :meth:`Translator.from_pretrained
+        <transformer.inference.translator.Translator.from_pretrained>`, with the same errors.
         """
         model = Translator.from_pretrained(name_or_path).model.config
         return replace(self, model=model, init_from=name_or_path)
@@ -269,11 +262,7 @@ PRESETS: dict[str, Preset] = {preset.name: preset for preset in _presets()}
 
 
 def get_preset(name: str) -> Preset:
-    """Return a preset by name.
-
-    Raises:
-        ValueError: if there is none; the message lists the names.
-    """
+    """Return a preset by name; the ValueError for an unknown one lists the names."""
     if name not in PRESETS:
         near = difflib.get_close_matches(name, PRESETS, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""

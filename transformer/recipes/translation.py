@@ -143,7 +143,7 @@ class TranslationRun:
                 warnings.warn(leak, stacklevel=2)
 
     def finished(self) -> dict[str, Any] | None:
-        """Return the record of this run if the run is complete and none of its files is missing."""
+        """Return the record of this run if it is complete and none of its files is missing."""
         try:
             record = read_record(self.folder / RECORD)
             fields = record["preset"]
@@ -347,7 +347,6 @@ class _Parts(Callback):
 
 
 def _joint_tokenizer(start: Translator) -> Tokenizer:
-    """Return the tokenizer of a model to fine-tune; ValueError if it has two."""
     if not isinstance(start.tokenizer, Tokenizer) or start.target_tokenizer is not start.tokenizer:
         raise ValueError("init_from must be a model with one joint vocabulary, got one with two")
     return start.tokenizer

@@ -74,11 +74,7 @@ class Location:
     weights: Path
 
     def settings(self) -> dict[str, Any]:
-        """Read the configuration, as names and values.
-
-        Raises:
-            ValueError: if it is damaged.
-        """
+        """Read the configuration, as names and values; raise ValueError if it is damaged."""
         found = read_json(self.folder / CONFIG)
         if not isinstance(found, dict):
             raise ValueError(f"{CONFIG} of {self.name!r} must hold an object, got {found!r:.60}")
@@ -104,11 +100,8 @@ def locate(name_or_path: str | Path, **options: Unpack[HubOptions]) -> Location:
       checkpoint, which is logged;
     * a weight file: of a model's folder, or a checkpoint of a run ("run/checkpoints/
       best.safetensors"), whose configuration and tokenizer are those of the run;
-    * a Hub id ("owner/name"); downloads stay in the Hub's cache. A ``Path`` is never a Hub id.
-
-    Args:
-        name_or_path: what to find.
-        options: for a download from the Hub; see :class:`HubOptions`.
+    * a Hub id ("owner/name"); downloads stay in the Hub's cache, and take :class:`HubOptions`. A
+      ``Path`` is never a Hub id.
 
     Raises:
         FileNotFoundError: if there is no such model, if a file of it is missing, or if the Hub

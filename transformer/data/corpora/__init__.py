@@ -53,9 +53,8 @@ def load_corpus(name: str, data_dir: Path | str | None = None) -> Corpus:
         name: one of :func:`corpus_names`: a family and two languages.
         data_dir: directory of the user's own files, searched first; None for the value of the
             environment variable ``TRANSFORMER_DATA_DIR``, if any. Each file is searched in the
-            folder of its corpus (``tatoeba-en-fr``, ``multi30k-task1``, ``wmt14-en-de``,
-            ``wmt-newstest-en-de``, ...), then in the directory itself. A mixture takes its
-            files from the folders of its component corpora.
+            folder of its corpus (``tatoeba-en-fr``, ``multi30k-task1``, ``wmt14-en-de``, ...), then
+            in the directory itself. A mixture takes its files from the folders of its parts.
 
     Raises:
         ValueError: if there is no such corpus, or a file of it is damaged.

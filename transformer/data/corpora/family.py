@@ -11,8 +11,8 @@ class Family:
     """Corpora of one origin, each of English with another language.
 
     Args:
-        load: called with the other language and the data directory (a path, a string or None);
-            returns splits with English as the source: ``train``, ``validation`` and others.
+        load: called with the other language and the data directory; returns splits with English as
+            the source: ``train``, ``validation`` and others.
         licence: in a few words.
         origin: where files come from that are not in the package, in a few words.
         files: called with the other language; returns folder and name of each file.
