@@ -18,13 +18,15 @@ from functools import cache
 from pathlib import Path
 
 from transformer.data.corpora.download import sha256
-from transformer.data.corpora.local import require_file
+from transformer.data.corpora.local import EMBEDDED
 from transformer.data.lines import most_unpacked
 
 LICENCE = "CC BY 3.0; the CRAFT corpus of the University of Colorado (Verspoor et al. 2012)"
 
-CRAFT_FILE = "craft-penn.tar.gz"
-CRAFT_SHA256 = "32b8f025d99602127216b589bf28321ef65a675a27c7131ee29c4fa56e2224c3"
+CRAFT_FILE = "craft-penn.tar.xz"
+CRAFT_SHA256 = "61a6ffb873d45e7a3ff8a574ff339fb53ff853a463c582e0bae22c0a9ec23431"
+#: Of the same tar file packed by gzip, as it used to be: the name of its content in records.
+RECORDED_SHA256 = "32b8f025d99602127216b589bf28321ef65a675a27c7131ee29c4fa56e2224c3"
 
 #: Tag of empty elements: traces of moved words, and omitted subjects.
 EMPTY_TAG = "-NONE-"
@@ -169,21 +171,19 @@ def _without_functions(label: str) -> str:
     return label[0] + re.split("[-=]", label[1:], maxsplit=1)[0]
 
 
-def load_treebank(source: Path | str = "craft", data_dir: Path | str | None = None) -> Treebank:
+def load_treebank(source: Path | str = "craft") -> Treebank:
     """Load a treebank, with every tree reduced by :func:`plain`.
 
     Args:
         source: ``craft``, which is part of the package; or a folder, searched recursively; or a
-            ``.tar`` or ``.tar.gz`` file. Each file that ends in ``.mrg``, ``.prd`` or ``.tree`` is
-            one article; others are ignored.
-        data_dir: directory of the user's own files, searched first for ``craft``.
+            tar archive. Each file that ends in ``.mrg``, ``.prd`` or ``.tree`` is one article.
 
     Raises:
         FileNotFoundError: if there is no such source, or no file of trees in it.
         ValueError: if a file is damaged, or two files have the same name.
     """
     craft = source == "craft"
-    path = require_file(CRAFT_FILE, "craft-treebank", data_dir) if craft else Path(source)
+    path = EMBEDDED / "craft-treebank" / CRAFT_FILE if craft else Path(source)
     if path.is_dir():
         files, checksum = _of_folder(path)
     elif path.is_file():
@@ -205,8 +205,9 @@ def load_treebank(source: Path | str = "craft", data_dir: Path | str | None = No
         articles[article] = [tree for tree in trees if tree is not None]
     if not articles:
         raise FileNotFoundError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
-    licence = LICENCE if craft else "of the user's own files"
-    return Treebank("craft" if craft else path.name, licence, checksum, articles)
+    if craft:
+        return Treebank("craft", LICENCE, RECORDED_SHA256, articles)
+    return Treebank(path.name, "of the user's own files", checksum, articles)
 
 
 def _of_folder(folder: Path) -> tuple[list[tuple[str, bytes]], str]:
@@ -238,15 +239,12 @@ def _of_archive(path: Path) -> list[tuple[str, bytes]]:
         raise ValueError(f"{path} is no readable archive: {reason}") from None
 
 
-def split_articles(
-    names: Iterable[str], validation: float = 0.05, test: float = 0.15
-) -> dict[str, list[str]]:
+def split_articles(names: Iterable[str]) -> dict[str, list[str]]:
     """Split articles into training, validation and test, by their names.
 
     The Wall Street Journal's files (``wsj_0201``) are split by the convention of parsing: sections
     2 to 21, 22 and 23; the others are left out. Other articles are ordered by the SHA-256 of their
-    names, which is independent of their content; ``validation`` and ``test`` are the fractions of
-    the articles that they get, at least one.
+    names, which is independent of their content: 15% are for the test, 5% for validation.
 
     Raises:
         ValueError: if a part would be empty.
@@ -260,7 +258,7 @@ def split_articles(
         split = {part: [n for n in names if section[n] in kept] for part, kept in parts.items()}
     else:
         order = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
-        first, second = max(1, round(test * len(names))), max(1, round(validation * len(names)))
+        first, second = (max(1, round(part * len(names))) for part in (0.15, 0.05))
         split = {
             "train": sorted(order[first + second :]),
             "validation": sorted(order[first : first + second]),
