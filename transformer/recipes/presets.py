@@ -14,7 +14,7 @@ from transformer.inference.options import LengthPenalty, SearchOptions
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.recipes.architectures import ModelConfig
-from transformer.settings import COUNT, Settings, whole
+from transformer.settings import COUNT, Settings, unknown_name, whole
 from transformer.training.config import TrainingConfig
 
 #: Largest beam of the final evaluation; a larger one would fill the memory after hours of training.
@@ -86,14 +86,11 @@ class Preset(Settings):
 
     def field(self, name: str) -> tuple[str, Any]:
         """Return the owner of a field ("own", "model" or "training") and the field's type."""
-        known: dict[str, tuple[str, Any]] = {}
-        for home, part in (("own", self), ("model", self.model), ("training", self.training)):
-            known |= {f.name: (home, f.type) for f in fields(part)}
+        homes = (("own", self), ("model", self.model), ("training", self.training))
+        known = {f.name: (home, f.type) for home, part in homes for f in fields(part)}
         del known["model"], known["training"], known["name"], known["init_from"]
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"fields: {', '.join(sorted(known))}"
-            raise ValueError(f"unknown field {name!r}; {hint}")
+            raise ValueError(unknown_name("field", name, sorted(known)))
         return known[name]
 
     def uncapped(self) -> "Preset":
