@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, TypeVar, Unpack, get_type_hints
+from typing import Any, ClassVar, TypeVar, Unpack, cast, get_type_hints
 
 import torch
 from safetensors import SafetensorError
@@ -102,10 +102,13 @@ class HubModel:
         config = cls.load_config(location)
         if not location.weights.is_file():
             raise FileNotFoundError(f"no weights at {location.weights}")
-        weights = read_weight_file(location.weights)
+        weights, make = read_weight_file(location.weights), cast(Any, cls)
         try:
             _require_fitting(config, weights)
-            model = with_weights(cls, config, weights)
+            # The random numbers go on as if no weights had been drawn.
+            with torch.random.fork_rng(devices=[]), _NoInitialWeights():
+                model = make(config)
+            model.load_state_dict(weights)
         except (RuntimeError, TypeError, KeyError, OverflowError, SafetensorError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(
@@ -196,30 +199,27 @@ def write_folder(
     folder = Path(folder)
     assert isinstance(model, nn.Module)
     _config_class(type(model))  # what is written must load
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for old in folder.glob(".saving-*"):  # of a program that was killed
-            shutil.rmtree(old, ignore_errors=True)
-        # All files are written before the first is moved into place: a full disk changes nothing.
-        with TemporaryDirectory(dir=folder, prefix=".saving-") as temporary:
-            unfinished = Path(temporary)
-            write_config(unfinished, model)
-            weights = model.state_dict()
-            if half:
-                weights = {name: _halved(name, weight) for name, weight in weights.items()}
-            write_weights(unfinished / WEIGHTS, weights)
-            names = write_tokenizers(unfinished) if write_tokenizers else []
-            if card is not None:
-                (unfinished / CARD).write_text(card, encoding="utf-8")
-            write_manifest(unfinished, CONFIG, WEIGHTS, *names)
-            # If the program is killed between two files, the checksums reveal it.
-            for file in sorted(unfinished.iterdir()):
-                write_atomically(folder / file.name, file.rename)
-            if names:  # files of another kind of tokenizer would be found first
-                for name in {*TOKENIZER_FILES} - {*names}:
-                    (folder / name).unlink(missing_ok=True)
-    except SafetensorError as error:
-        raise OSError(f"cannot write {folder}: {error}") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob(".saving-*"):  # of a program that was killed
+        shutil.rmtree(old, ignore_errors=True)
+    # All files are written before the first is moved into place: a full disk changes nothing.
+    with TemporaryDirectory(dir=folder, prefix=".saving-") as temporary:
+        unfinished = Path(temporary)
+        write_config(unfinished, model)
+        weights = model.state_dict()
+        if half:
+            weights = {name: _halved(name, weight) for name, weight in weights.items()}
+        write_weights(unfinished / WEIGHTS, weights)
+        names = write_tokenizers(unfinished) if write_tokenizers else []
+        if card is not None:
+            (unfinished / CARD).write_text(card, encoding="utf-8")
+        write_manifest(unfinished, CONFIG, WEIGHTS, *names)
+        # If the program is killed between two files, the checksums reveal it.
+        for file in sorted(unfinished.iterdir()):
+            write_atomically(folder / file.name, file.rename)
+        if names:  # files of another kind of tokenizer would be found first
+            for name in {*TOKENIZER_FILES} - {*names}:
+                (folder / name).unlink(missing_ok=True)
     return folder
 
 
@@ -313,18 +313,6 @@ def _require_fitting(config: Any, weights: Mapping[str, Tensor]) -> None:
         free = field.name == "max_length" and getattr(config, "positions", "learned") != "learned"
         if type(value) is int and value > most and not free:
             raise RuntimeError(f"{field.name} is {value}, larger than the weight file allows")
-
-
-def with_weights(make: Callable[[Any], Any], config: Any, weights: Mapping[str, Tensor]) -> Any:
-    """Make a model of a class and load its weights, without drawing any that these would replace.
-
-    The random numbers of PyTorch go on as if no model had been made. If names or shapes differ,
-    it raises RuntimeError.
-    """
-    with torch.random.fork_rng(devices=[]), _NoInitialWeights():
-        model = make(config)
-    model.load_state_dict(weights)
-    return model
 
 
 class _NoInitialWeights(TorchFunctionMode):

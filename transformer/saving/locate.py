@@ -42,36 +42,22 @@ _logger = logging.getLogger(__name__)
 
 
 class HubOptions(TypedDict, total=False):
-    """Options of a download from the Hub, those of :func:`huggingface_hub.snapshot_download`.
+    """Options of a download, those of :func:`huggingface_hub.snapshot_download`."""
 
-    Args:
-        revision: branch, tag or commit; the newest commit if left out.
-        token: access token for a private repository; that of ``hf auth login`` if left out.
-        cache_dir: where downloads are kept.
-        force_download: whether to download again what is already in the cache.
-        local_files_only: whether to use only the cache.
-    """
-
-    revision: str | None
-    token: str | bool | None
-    cache_dir: str | Path | None
-    force_download: bool
-    local_files_only: bool
+    revision: str | None  #: branch, tag or commit; the newest commit if left out
+    token: str | bool | None  #: for a private repository; that of ``hf auth login`` if left out
+    cache_dir: str | Path | None  #: where downloads are kept
+    force_download: bool  #: whether to download again what is already in the cache
+    local_files_only: bool  #: whether to use only the cache
 
 
 @dataclass(frozen=True)
 class Location:
-    """Where the files of a trained model are.
+    """Where the files of a trained model are."""
 
-    Args:
-        name: the name or path that was asked for.
-        folder: holds the configuration, the tokenizer's files and usually their checksums.
-        weights: the weight file, in ``folder`` or in its ``checkpoints``.
-    """
-
-    name: str
-    folder: Path
-    weights: Path
+    name: str  #: or path that was asked for
+    folder: Path  #: of the configuration, the tokenizer's files and usually their checksums
+    weights: Path  #: a file in ``folder`` or in its ``checkpoints``
 
     def settings(self) -> dict[str, Any]:
         """Read the configuration, as names and values; raise ValueError if it is damaged."""
