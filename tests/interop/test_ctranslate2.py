@@ -85,7 +85,7 @@ def test_what_it_cannot_have_is_refused_before_a_folder_is_written(tmp_path):
         (make(d_k=4, d_v=6), [], "d_v must be as large as d_k, 4, for CTranslate2, got 6"),
         (make(d_v=6), [], "d_v must be as large as d_k, 4,"),
         (ours, ["int4"], "quantization must be one of .*, got 'int4'"),
-        (two, [], "one joint tokenizer"),
+        (two, [], "one joint Tokenizer"),
     ):
         with pytest.raises(ValueError, match=saying):
             to_ctranslate2(translator, tmp_path / "out", *options)

@@ -114,7 +114,7 @@ def require_named_dimensions(folder):
 
 def test_what_cannot_be_exported_or_loaded(tmp_path):
     ours = make()
-    with pytest.raises(ValueError, match="one joint tokenizer"):
+    with pytest.raises(ValueError, match="one joint Tokenizer"):
         two = Translator(ours.model, ours.tokenizer, target_tokenizer=make().tokenizer)
         to_graphs(two, tmp_path / "out")
     with pytest.raises(FileNotFoundError, match="has no encoder and step"):

@@ -150,13 +150,11 @@ class CTranslate2Translator:
 
         With float32 and ``beam_size`` 1 the result is the same up to rounding. Beam search differs
         in two rules. First, an ending counts only if it is among the ``beam_size`` best
-        continuations of a step (ours considers twice as many), and the search continues until the
-        best continuation is an ending and ``beam_size`` endings are found. (CTranslate2's own
-        penalty is fairseq's, and decides when to stop. Here it is off, and
-        :func:`~transformer.inference.decoding.length_penalty` ranks the endings; a long one that
-        the penalty would have favoured may come too late.) Second, the longest sentence of a
-        batch sets the length limit for all. The book's page on speed counts how many of 1,000
-        translations stay the same.
+        continuations of a step (ours considers twice as many), and the search continues until
+        ``beam_size`` endings are found; only then does our
+        :func:`~transformer.inference.decoding.length_penalty` rank them. Second, the longest
+        sentence of a batch sets the length limit for all. The book's page on speed counts how many
+        of 1,000 translations stay the same.
         """
         chosen = SearchOptions.of(options, **search)
         batch_size = COUNT("batch_size", batch_size)
@@ -195,7 +193,6 @@ class CTranslate2Translator:
 
 
 def _best(result: Any, options: SearchOptions) -> list[str]:
-    """Return the tokens of the ending with the best score under our penalty."""
 
     def score(place: int) -> float:
         length = max(len(result.hypotheses[place]), 1)
@@ -245,7 +242,6 @@ def _require_known(config: TransformerConfig) -> None:
 
 @torch.no_grad()
 def _specification(model: Transformer) -> Any:
-    """Build the specification that CTranslate2's converters store."""
     engine, c = _ctranslate2(), model.config
     kinds = engine.specs.transformer_spec
     has_norm = not isinstance(model.encoder_norm, nn.Identity)

@@ -7,8 +7,9 @@ folder, without this package. ``readmes/`` has one for each form, with gaps for 
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Literal
+from typing import Literal, cast
 
+from transformer.data.model_tokenizers import require_savable
 from transformer.data.sentencepiece import (
     TARGET_VOCABULARY,
     VOCABULARY,
@@ -41,14 +42,8 @@ def checked(translator: Translator) -> tuple[Transformer, Tokenizers]:
     model, source, target = translator.model, translator.tokenizer, translator.target_tokenizer
     if not isinstance(model, Transformer):
         raise ValueError(f"model must be a Transformer, got {type(model).__name__}")
-    if isinstance(source, Tokenizer) and target is source:
-        return model, (source, source)
-    if isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer):
-        return model, (source, target)
-    raise ValueError(
-        "translator must have one joint tokenizer of transformer.data.tokenizer, or two of "
-        "transformer.data.sentencepiece"
-    )
+    require_savable(source, target)
+    return model, cast(Tokenizers, (source, target))
 
 
 def write_readme(translator: Translator, folder: Path, form: Form) -> None:

@@ -19,7 +19,7 @@ One list of names (:func:`stack_names`) serves both directions.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -50,21 +50,13 @@ FEED_FORWARD = {
 }
 
 
-@dataclass(frozen=True)
-class NamePair:
-    """A parameter of ours and the tensor of ``MarianMTModel`` that holds the same numbers.
-
-    Args:
-        ours: name of the parameter.
-        theirs: name of the tensor.
-        rows: whether its rows are the coordinates of a d_model vector, whose order differs.
-        columns: the same for its columns.
-    """
+class NamePair(NamedTuple):
+    """A parameter of ours and the tensor of ``MarianMTModel`` that holds the same numbers."""
 
     ours: str
     theirs: str
-    rows: bool = False
-    columns: bool = False
+    rows: bool = False  #: are the coordinates of a d_model vector, whose order differs
+    columns: bool = False  #: the same for its columns
 
 
 def layer_names(stack: str, number: int) -> Iterator[NamePair]:
@@ -174,7 +166,6 @@ class _Weights:
 
 
 def _fill_vocabulary(model: Transformer, weights: _Weights, settings: Mapping[str, Any]) -> None:
-    """Fill the two embeddings and the output matrix."""
     share, tie = settings["share_encoder_decoder_embeddings"], settings["tie_word_embeddings"]
     # A file holds one copy of shared matrices, under any of their names.
     source_names = [SOURCE] + share * [SHARED] + (share and tie) * [TARGET, OUTPUT]
