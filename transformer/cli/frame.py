@@ -127,7 +127,6 @@ def _complain(text: str) -> None:
 
 
 def _message(error: Exception | str) -> str:
-    """Return the message of an error in one line."""
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     else:

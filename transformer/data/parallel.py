@@ -68,14 +68,10 @@ class StreamedSplit(Split):
     """A split that stays on disk and may be larger than the memory: each iteration reads it again.
 
     Only ``source`` and ``target`` load the whole text.
-
-    Args:
-        read: called without arguments, returns the pairs.
-        identity: a name that no other text has.
     """
 
     read: Callable[[], Iterable[tuple[str, str]]]
-    identity: str
+    identity: str  #: a name that no other text has
 
     def __init__(self, read: Callable[[], Iterable[tuple[str, str]]], identity: str) -> None:
         self.__dict__.update(read=read, identity=identity)
@@ -111,23 +107,15 @@ class StreamedSplit(Split):
 class Corpus:
     """A named parallel corpus.
 
-    Args:
-        name: name, such as ``tatoeba-en-de``.
-        source_language: language code of the source, such as ``en``.
-        target_language: language code of the target.
-        licence: licence and attribution, in words.
-        splits: the splits by name. ``train``, ``validation`` and ``test`` are attributes, too.
-        files: the source file and the target file of each split that was read from the user's own
-            files.
-
     Paper: section 5.1
     """
 
-    name: str
-    source_language: str
+    name: str  #: such as ``tatoeba-en-de``
+    source_language: str  #: language code, such as ``en``
     target_language: str
-    licence: str
-    splits: dict[str, Split]
+    licence: str  #: and attribution, in words
+    splits: dict[str, Split]  #: ``train``, ``validation`` and ``test`` are attributes, too
+    #: Source file and target file of each split that was read from the user's own files.
     files: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
@@ -183,16 +171,11 @@ class Corpus:
 def load_parallel_files(
     source_path: Path | str, target_path: Path | str, max_words: int | None = 1000
 ) -> Split:
-    """Load two aligned text files.
+    """Load two aligned text files: plain, ``.gz`` or ``.xz``, one sentence per line.
 
     A pair with a blank side, or with more than ``max_words`` words on a side, is left out, and
     one warning gives the number. Such lines are mostly alignment gaps and whole pages, and a
-    single line of 10,000 words would determine the memory of a run.
-
-    Args:
-        source_path: file of source sentences, one per line; plain, ``.gz`` or ``.xz``.
-        target_path: file of their translations.
-        max_words: length limit of either side, in words between spaces; None keeps all.
+    single line of 10,000 words would determine the memory of a run. None keeps all lengths.
 
     Raises:
         FileNotFoundError: if a file is missing.

@@ -23,13 +23,11 @@ class SentencePieceTokenizer:
 
     SentencePiece splits the text into pieces, and the vocabulary gives each piece its id. A piece
     outside the vocabulary becomes ``<unk>``, so not every text survives the round trip. Otherwise
-    text is data: a literal ``</s>`` in a sentence is split like any other characters. (Hugging
-    Face's tokenizer turns it into the end of the sentence.)
+    text is data: unlike in Hugging Face's tokenizer, a literal ``</s>`` does not end a sentence.
 
     If the vocabulary has language codes such as ``>>fra<<``, a sentence may begin with one: it
-    selects the target language of a multilingual model. An unknown code is then an error; without
-    codes in the vocabulary it is plain text. (Hugging Face's tokenizer makes it ``<unk>`` in both
-    cases.)
+    selects the target language of a multilingual model, and an unknown one is an error. Without
+    codes in the vocabulary it is plain text.
 
     Args:
         model: contents of a SentencePiece model file, such as ``source.spm``.

@@ -46,18 +46,17 @@ def split_by_component(
 ) -> dict[str, Split]:
     """Split pairs so that no sentence of one split occurs on the same side of another.
 
-    Components are shuffled. The first ones form the test split, the next ones the validation
-    split, and the rest the training split. Components are not divided. A component larger than a
-    whole split stays in training: in subtitles, for example, "Yes." connects a large part of the
-    corpus. A split with fewer pairs than requested gives a warning.
+    Components are shuffled and not divided. The first ones form the test split, the next ones the
+    validation split, and the rest the training split. A component larger than a whole split stays
+    in training: in subtitles, for example, "Yes." connects a large part of the corpus. A split
+    with fewer pairs than requested gives a warning.
 
     Args:
         pairs: all pairs.
-        validation_size: number of validation pairs to aim at, at least 1. There may be up to twice
-            as many, and fewer if the other components are larger than this.
+        validation_size: number of validation pairs to aim at, at least 1; up to twice as many.
         test_size: the same for the test split, 0 for no test split.
-        seed: seed of the shuffle, which sorts by a hash of the text: the result is the same on
-            every machine and with every version of Python and its libraries.
+        seed: of the shuffle, which sorts by a hash of the text: the result is the same on every
+            machine and with every version of Python and its libraries.
         keep_out: a further test set. Pairs that share a source or a target sentence with it are in
             neither training nor validation.
 

@@ -288,8 +288,7 @@ class TranslationRun:
         if not any(fits):
             raise ValueError(f"{notice}, all with more than {longest} tokens (max_length)")
         warnings.warn(f"{notice} with more than {longest} tokens (max_length)", stacklevel=3)
-        kept = [pair for pair, fit in zip(split, fits, strict=True) if fit]
-        return Split([source for source, _ in kept], [target for _, target in kept])
+        return Split.of(pair for pair, fit in zip(split, fits, strict=True) if fit)
 
     def _require_own_folder(self) -> None:
         if self.folder.is_file():

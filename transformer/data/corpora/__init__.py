@@ -92,7 +92,7 @@ def corpus_from_files(
             are held out; they share no sentence with the rest.
         test: the same for a test split; None for no test split.
         source_language: language code, such as ``en``.
-        target_language: language code of the target.
+        target_language: that of the target.
         max_words: see :func:`~transformer.data.parallel.load_parallel_files`.
 
     Raises:
