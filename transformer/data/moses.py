@@ -11,6 +11,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Literal, get_args
 
+from transformer.data.extras import import_extra
 from transformer.data.parallel import Corpus, Split, StreamedSplit
 
 TextForm = Literal["plain", "moses-lowercase"]
@@ -64,11 +65,5 @@ def moses_tokens(texts: Sequence[str], language: str) -> list[str]:
 
 
 def _separator(language: str) -> Callable[[str], str]:
-    try:
-        from sacremoses import MosesTokenizer
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "Moses tokens need the package sacremoses: pip install 'transformer-book[moses]'",
-            name=error.name,
-        ) from None
-    return partial(MosesTokenizer(language).tokenize, return_str=True, escape=False)
+    moses = import_extra("Moses text", "moses", "sacremoses")
+    return partial(moses.MosesTokenizer(language).tokenize, return_str=True, escape=False)

@@ -9,6 +9,7 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
+from transformer.data.extras import import_extra
 from transformer.data.tokenizer import TOKENIZER_CONFIG, hugging_face_config, require_unicode
 from transformer.saving.files import read_json, require_unchanged, write_atomically, write_json
 
@@ -197,11 +198,4 @@ class SentencePieceTokenizer:
 
 def import_sentencepiece() -> Any:
     """Import `sentencepiece`, or raise the error that says how to install it."""
-    try:
-        import sentencepiece
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "Marian models need the package sentencepiece: pip install 'transformer-book[marian]'",
-            name=error.name,
-        ) from None
-    return sentencepiece
+    return import_extra("a Marian model", "marian", "sentencepiece")

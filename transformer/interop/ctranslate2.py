@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from transformer.data.extras import import_extra
 from transformer.data.model_tokenizers import TokenizerLike, load_tokenizers, save_tokenizers
 from transformer.data.sentencepiece import UNKNOWN, SentencePieceTokenizer
 from transformer.data.tokenizer import Tokenizer
@@ -202,13 +203,7 @@ def _best(result: Any, options: SearchOptions) -> list[str]:
 
 
 def _ctranslate2() -> Any:
-    try:
-        import ctranslate2.converters  # noqa: F401
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "CTranslate2 needs the package ctranslate2: pip install 'transformer-book[export]'"
-        ) from None
-    return ctranslate2
+    return import_extra("CTranslate2", "export", "ctranslate2", "ctranslate2.converters")
 
 
 def _pieces(tokenizer: Tokenizer | SentencePieceTokenizer, config: TransformerConfig) -> list[str]:

@@ -23,6 +23,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from transformer.data.extras import import_extra
 from transformer.data.model_tokenizers import save_tokenizers
 from transformer.fast import disable
 from transformer.inference.translator import Translator
@@ -277,15 +278,7 @@ def _load_onnx(path: Path) -> Graph:
 
 
 def _onnxruntime() -> Any:
-    try:
-        import onnx  # noqa: F401
-        import onnxruntime
-        import onnxscript  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"ONNX needs the package {error.name}: pip install 'transformer-book[export]'"
-        ) from None
-    return onnxruntime
+    return import_extra("ONNX", "export", "onnxruntime", "onnx", "onnxscript")
 
 
 @torch.no_grad()
