@@ -1,39 +1,23 @@
 """Our models in CTranslate2: the same numbers and translations, or a clear refusal."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 import torch
 
+from tests.interop import small
+from tests.interop.small import TEXTS
 from transformer.data.corpora import load_corpus
-from transformer.data.tokenizer import Tokenizer
 from transformer.inference.metrics import bleu
 from transformer.inference.translator import Translator
 from transformer.interop import CTranslate2Translator, to_ctranslate2
 from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
 
 pytest.importorskip("ctranslate2", reason="needs ctranslate2: requirements-test.txt")
 
-TEXTS = [
-    "Where is the train station?",
-    "The weather is fine today, and we go to the lake.",
-    "Zwei Hunde rennen am Strand.",
-    "I don't know. It's 12:30!",
-]
-
-
-def make(seed=0, **changes):
-    torch.manual_seed(seed)
-    tokenizer = Tokenizer.train(TEXTS * 3, 300)
-    # More rows than tokens, and few positions.
-    small = dict(vocab_size=304, d_model=16, d_ff=28, num_heads=4, num_layers=2)
-    small |= dict(num_decoder_layers=3, max_length=60)
-    model = Transformer(TransformerConfig.from_dict(small | changes)).eval()
-    with torch.no_grad():  # otherwise biases are 0 and gains 1
-        for parameter in model.parameters():
-            parameter += (0.3 if parameter.dim() == 1 else 0.1) * torch.randn_like(parameter)
-    return Translator(model, tokenizer)
+# More rows than tokens, and few positions.
+make = partial(small.make, vocab_size=304, num_decoder_layers=3, max_length=60)
 
 
 def our_scores(translator, source, target):

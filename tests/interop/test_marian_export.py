@@ -1,41 +1,24 @@
 """Our models as Marian's: the same logits there, and after the way back."""
 
 import json
+from functools import partial
 
 import pytest
 import torch
 
+from tests.interop import small
+from tests.interop.small import TEXTS
 from transformer.data.tokenizer import Tokenizer
-from transformer.inference.translator import Translator
 from transformer.interop import from_marian, to_marian
 from transformer.interop.marian_export import sentencepiece_model
 from transformer.interop.marian_weights import stack_names
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
 from transformer.saving.locate import locate
 
 pytest.importorskip(
     "sentencepiece", reason="Marian's pieces need sentencepiece: requirements-test.txt"
 )
 
-TEXTS = [
-    "Where is the train station?",
-    "The weather is fine today, and we go to the lake.",
-    "Zwei Hunde rennen am Strand, und das Wetter ist schön.",
-    "I don't know. It's 12:30 o'clock!",
-]
-
-
-def make(**changes):
-    tokenizer = Tokenizer.train(TEXTS * 3, 330)
-    torch.manual_seed(0)
-    small = dict(d_model=24, d_ff=20, num_heads=4, num_layers=2, num_decoder_layers=1)
-    model = Transformer(TransformerConfig.from_dict(dict(vocab_size=330) | small | changes)).eval()
-    with torch.no_grad():  # otherwise biases are 0 and gains 1
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                parameter += 0.2 * torch.randn_like(parameter)
-    return Translator(model, tokenizer)
+make = partial(small.make, 330, d_model=24, d_ff=20, num_layers=2, num_decoder_layers=1)
 
 
 def ids(texts, tokenizer):
