@@ -425,7 +425,7 @@ def test_only_the_needed_files_are_downloaded(make, monkeypatch):
             torch.save(original.state_dict(), folder / "pytorch_model.bin")
         return str(folder)
 
-    monkeypatch.setattr(marian, "snapshot_download", download)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     assert_equal_logits(from_marian("owner/opus-mt"), original)
     (folder / "model.safetensors").unlink()
     assert_equal_logits(from_marian("owner/opus-mt"), original)
@@ -437,7 +437,7 @@ def test_a_model_that_cannot_be_found(monkeypatch, tmp_path):
     def refuse(name, allow_patterns):
         raise ConnectionError("no network\nat all")
 
-    monkeypatch.setattr(marian, "snapshot_download", refuse)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
     for name, saying in (
         ("a/b", r"'a/b'.*within reach on the .*\(ConnectionError\)"),
         ("nowhere", "'nowhere'.* nor a Hub id"),

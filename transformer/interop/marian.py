@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -28,6 +26,7 @@ from transformer.data.sentencepiece import (
 from transformer.inference.translator import Translator
 from transformer.interop.marian_weights import convert, vocabulary_sizes
 from transformer.model.config import Activation, TransformerConfig
+from transformer.saving.locate import download
 
 CONFIG, WEIGHTS, PICKLE = "config.json", "model.safetensors", "pytorch_model.bin"
 NEEDED = (CONFIG, SOURCE_PIECES, TARGET_PIECES, VOCABULARY)
@@ -258,17 +257,5 @@ def _read(path: Path, reader: Callable[[Path], Any]) -> Any:
 
 def _download(name: str) -> Path:
     unknown = f"no Marian model {name!r}: neither a folder nor"
-    if name.count("/") != 1:
-        raise FileNotFoundError(f"{unknown} a Hub id like 'owner/name'")
-    try:
-        wanted = [*NEEDED, TARGET_VOCABULARY, WEIGHTS]
-        folder = Path(snapshot_download(name, allow_patterns=wanted))
-        if not (folder / WEIGHTS).is_file():
-            folder = Path(snapshot_download(name, allow_patterns=[PICKLE]))
-        return folder
-    except (HFValidationError, RepositoryNotFoundError):
-        raise FileNotFoundError(f"{unknown} on the Hugging Face Hub") from None
-    except OSError as error:  # errors of the Hub, the network and the disk
-        raise FileNotFoundError(
-            f"{unknown} within reach on the Hugging Face Hub ({type(error).__name__})"
-        ) from None
+    folder = download(name, [*NEEDED, TARGET_VOCABULARY, WEIGHTS], unknown)
+    return folder if (folder / WEIGHTS).is_file() else download(name, [PICKLE], unknown)

@@ -5,7 +5,7 @@ and translators, and the command line. No pickle is ever loaded.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -182,15 +182,25 @@ def _download(name: str, options: HubOptions) -> Path:
         f"no trained model {name!r}: neither shipped ({', '.join(shipped_names()) or 'none'}), "
         f"nor a file or folder, nor"
     )
-    if name.count("/") != 1:
-        raise FileNotFoundError(f"{unknown} a Hub id like 'owner/name'")
     if name.startswith("Helsinki-NLP/"):
         raise FileNotFoundError(f"{unknown} of this package on the Hub: it is {_MARIAN}({name!r})")
+    return download(name, FILES, unknown, **options)
+
+
+def download(name: str, files: Iterable[str], unknown: str, **options: Unpack[HubOptions]) -> Path:
+    """Download files of a model from the Hub into its cache, and return their folder.
+
+    Raises:
+        FileNotFoundError: if there is no such model, or it cannot be reached; the message begins
+            with ``unknown``, such as "no model 'a/b': neither a folder nor".
+    """
+    if name.count("/") != 1:
+        raise FileNotFoundError(f"{unknown} a Hub id like 'owner/name'")
     # Only a download pays for the import of the Hub's library.
     from huggingface_hub import errors, snapshot_download
 
     try:
-        return Path(snapshot_download(name, allow_patterns=list(FILES), **options))
+        return Path(snapshot_download(name, allow_patterns=list(files), **options))
     except errors.RevisionNotFoundError:
         raise FileNotFoundError(
             f"{name!r} on the Hugging Face Hub has no revision {options.get('revision')!r}"
@@ -202,7 +212,7 @@ def _download(name: str, options: HubOptions) -> Path:
         ) from None
     except (errors.HFValidationError, errors.RepositoryNotFoundError):
         raise FileNotFoundError(
-            f"{unknown} on the Hugging Face Hub (a private one needs token=...)"
+            f"{unknown} on the Hugging Face Hub (a private one needs a token)"
         ) from None
     except OSError as error:  # errors of the Hub, the network and the disk
         raise FileNotFoundError(
