@@ -130,9 +130,6 @@ def test_the_shipped_model_translates_as_ours(tmp_path, shipped, pairs):
     theirs = CTranslate2Translator(tmp_path, threads=1)
     for options in (dict(beam_size=1), dict()):
         assert theirs.translate(pairs[0], **options) == shipped.translate(pairs[0], **options)
-    for source, target in list(zip(*pairs, strict=True))[:20]:
-        expected, found = our_scores(shipped, source, target), their_scores(theirs, source, target)
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_int8_is_smaller_costs_little_and_leaves_ours_alone(tmp_path, shipped, pairs):
