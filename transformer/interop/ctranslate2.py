@@ -131,8 +131,6 @@ class CTranslate2Translator:
             _own_pieces(tokenizer) for tokenizer in (self.tokenizer, self.target_tokenizer)
         )
         self._ids = {piece: i for i, piece in self._target.items()}
-        # Folders of earlier versions leave EOS to the engine.
-        self._end = [] if settings["add_source_eos"] else [self._source[self.tokenizer.eos_id]]
         self.engine = _ctranslate2().Translator(
             str(folder), device, intra_threads=threads, compute_type=compute_type or "default"
         )
@@ -166,15 +164,12 @@ class CTranslate2Translator:
         given = list(texts)
         names = [f"texts[{i}]" for i in range(len(given))]
         rows = encode_sentences(given, names, self.tokenizer, self.max_source_length)
-        sources = [[self._source[i] for i in row] + self._end for row in rows]
-        order = sorted(
-            (i for i, pieces in enumerate(sources) if len(pieces) > len(self._end)),
-            key=lambda i: len(sources[i]),
-        )
+        sources = [[self._source[i] for i in [*row, self.tokenizer.eos_id]] for row in rows]
+        order = sorted((i for i, row in enumerate(rows) if row), key=lambda i: len(rows[i]))
         translations = [""] * len(sources)
         for start in range(0, len(order), batch_size):
             batch = order[start : start + batch_size]
-            limit = chosen.max_length or len(sources[batch[-1]]) - len(self._end) + EXTRA_LENGTH
+            limit = chosen.max_length or len(rows[batch[-1]]) + EXTRA_LENGTH
             found = self.engine.translate_batch(
                 [sources[i] for i in batch],
                 beam_size=chosen.beam_size,

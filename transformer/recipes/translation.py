@@ -204,7 +204,7 @@ class TranslationRun:
                     for score in scores(found, split, preset.text):
                         metrics.append(result | score.to_dict())
                         say(f"{name}, {weights} weights, beam {beam_size}: {score}")
-        record = dict(
+        record: dict[str, Any] = dict(
             preset=preset.to_dict(),
             command=self.command,
             seed=preset.training.seed,
@@ -229,27 +229,24 @@ class TranslationRun:
         )
         if len(self._parts.parts) > 1:
             record["parts"] = self._parts.parts
-        self.translator.card = self._card(record)
-        self.translator.save_pretrained(self.folder / "model")
-        write_translations(self.folder / "translations.json.gz", translations)
-        write_record(self.folder / RECORD, record)
-        return record
-
-    def _card(self, record: dict[str, Any]) -> str:
-        return model_card(
+        self.translator.card = model_card(
             f"{self.folder}/model",
             record["corpus"]["languages"],
             record["corpus"],
             record["metrics"],
             record["parameters"],
             record | dict(hardware=hardware_of(record)),
-            self.preset.name,
+            preset.name,
             recorded_command(record),
         )
+        self.translator.save_pretrained(self.folder / "model")
+        write_translations(self.folder / "translations.json.gz", translations)
+        write_record(self.folder / RECORD, record)
+        return record
 
-    def _samples(self, translations: dict[str, list[str]], count: int = 8) -> list[dict[str, str]]:
+    def _samples(self, translations: dict[str, list[str]]) -> list[dict[str, str]]:
         name, split = next(iter(self.tests.items()))
-        rows = zip(split.first(count), translations[name], strict=False)
+        rows = zip(split.first(8), translations[name], strict=False)
         return [
             dict(source=source, reference=reference, translation=translation)
             for (source, reference), translation in rows
