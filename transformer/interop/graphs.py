@@ -36,10 +36,13 @@ from transformer.saving.files import require_unchanged, write_json, write_manife
 GraphKind = Literal["torch", "onnx"]
 ENDINGS = dict(torch=".pt2", onnx=".onnx")
 CONFIG = "config.json"
-ENCODER_NAMES = ["source"], ["cross_key", "cross_value"]
-STEP_NAMES = (
-    ["token", "source", "cross_key", "cross_value", "past_key", "past_value"],
-    ["logits", "key", "value"],
+#: The files, and what goes into a graph and comes out.
+NAMES = dict(
+    encoder=(["source"], ["cross_key", "cross_value"]),
+    step=(
+        ["token", "source", "cross_key", "cross_value", "past_key", "past_value"],
+        ["logits", "key", "value"],
+    ),
 )
 # torch.export treats lengths of 0 and 1 as special, so the example uses neither.
 BATCH, SOURCE, PAST = 2, 3, 4
@@ -151,7 +154,6 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
     folder = Path(folder)
     model = copy.deepcopy(original).cpu().float().eval()
     disable(model)  # the fast classes cannot be exported
-    write = _write_onnx if kind == "onnx" else _write_torch
     if kind == "onnx":
         _onnxruntime()
     folder.mkdir(parents=True, exist_ok=True)
@@ -177,13 +179,16 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
         # Not views: the graph would then require a view at each call.
         arguments = (torch.full((BATCH,), model.config.bos_id), inputs, *cross, *before)
         programs += [torch.export.export(step, arguments, dynamic_shapes=free_step, **_deferred())]
-    ending = ENDINGS[kind]
-    for name in ("encoder", "step"):
-        for other in ENDINGS.values():  # load_graphs must not find the other kind
-            (folder / f"{name}{other}").unlink(missing_ok=True)
-    write(programs[0], folder / "encoder", ENCODER_NAMES, free_encoder)
-    write(programs[1], folder / "step", STEP_NAMES, free_step)
-    write_manifest(folder, CONFIG, *files, f"encoder{ending}", f"step{ending}")
+    for name, program, free in zip(NAMES, programs, (free_encoder, free_step), strict=True):
+        for ending in ENDINGS.values():  # load_graphs must not find the other kind
+            (folder / f"{name}{ending}").unlink(missing_ok=True)
+        path = folder / f"{name}{ENDINGS[kind]}"
+        if kind == "torch":
+            torch.export.save(program, path)
+        else:
+            _write_onnx(program, path, free)
+        files.append(path.name)
+    write_manifest(folder, CONFIG, *files)
     write_readme(translator, folder, kind)
     return _require_equal(model, *load_graphs(folder))
 
@@ -197,11 +202,12 @@ def load_graphs(folder: Path | str) -> tuple[Graph, Graph]:
         ModuleNotFoundError: if they are ONNX and ``onnxruntime`` is not installed.
     """
     for kind, ending in ENDINGS.items():
-        paths = [Path(folder) / f"{name}{ending}" for name in ("encoder", "step")]
+        paths = [Path(folder) / f"{name}{ending}" for name in NAMES]
         if all(path.is_file() for path in paths):
             require_unchanged(folder, *(path.name for path in paths))
-            load = _load_onnx if kind == "onnx" else _load_torch
-            return load(paths[0]), load(paths[1])
+            if kind == "onnx":
+                return _load_onnx(paths[0]), _load_onnx(paths[1])
+            return torch.export.load(paths[0]).module(), torch.export.load(paths[1]).module()
     raise FileNotFoundError(f"{str(folder)!r} has no encoder and step, as .pt2 or .onnx")
 
 
@@ -215,18 +221,12 @@ def _deferred() -> dict[str, Any]:
     return {name: True} if name in inspect.signature(torch.export.export).parameters else {}
 
 
-Names = tuple[list[str], list[str]]
 Dimensions = tuple[dict[int, Any], ...]
 
 
-def _write_torch(program: Any, path: Path, names: Names, free: Dimensions) -> None:
-    torch.export.save(program, path.with_suffix(ENDINGS["torch"]))
-
-
-def _write_onnx(program: Any, path: Path, names: Names, free: Dimensions) -> None:
+def _write_onnx(program: Any, path: Path, free: Dimensions) -> None:
     import onnx
 
-    path = path.with_suffix(ENDINGS["onnx"])
     # Silence the exporter's list of operators from libraries that are not installed.
     logger = logging.getLogger("torch.onnx")
     level = logger.level
@@ -238,8 +238,8 @@ def _write_onnx(program: Any, path: Path, names: Names, free: Dimensions) -> Non
                 program,
                 f=path,
                 dynamo=True,
-                input_names=names[0],
-                output_names=names[1],
+                input_names=NAMES[path.stem][0],
+                output_names=NAMES[path.stem][1],
                 external_data=False,
                 verbose=False,
             )
@@ -262,15 +262,11 @@ def _name_dimensions(graph: Any, free: Dimensions) -> None:
                 dim.dim_param = re.sub(r"\w+", lambda m: named.get(m[0], m[0]), dim.dim_param)
 
 
-def _load_torch(path: Path) -> Graph:
-    return torch.export.load(path).module()
-
-
 def _load_onnx(path: Path) -> Graph:
     session = _onnxruntime().InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    names = ENCODER_NAMES[0] if path.stem == "encoder" else STEP_NAMES[0]
 
     def run(*tensors: Tensor) -> tuple[Tensor, ...]:
+        names = NAMES[path.stem][0]
         given = {name: t.numpy() for name, t in zip(names, tensors, strict=True)}
         return tuple(torch.from_numpy(found) for found in session.run(None, given))
 
