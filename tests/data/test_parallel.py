@@ -37,17 +37,14 @@ def test_checksum_depends_on_text_split_and_order():
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     lines=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"))),
-    block=st.integers(1, 40),
     end=st.sampled_from(["\n", "\r\n"]),
     end_at_last=st.booleans(),
 )
-def test_any_lines_come_back_one_for_one(lines, block, end, end_at_last, tmp_path):
+def test_any_lines_come_back_one_for_one(lines, end, end_at_last, tmp_path):
     path, lines = tmp_path / "text", ["first", *lines, "last"]
     text = end.join(lines) + end * end_at_last
     path.write_bytes(text.encode("utf-8-sig"))  # with a byte order mark
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines_module, "_BLOCK", block)
-        assert read_lines(path) == lines
+    assert read_lines(path) == lines
 
 
 def test_unreadable_files(tmp_path):

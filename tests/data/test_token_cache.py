@@ -1,12 +1,6 @@
 """A text larger than the memory is read in chunks, encoded once, then memory-mapped."""
 
-import json
 import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +13,6 @@ from transformer.data.parallel import (
 )
 from transformer.data.token_cache import cached_pairs, cached_tokenizer
 from transformer.data.tokenizer import Tokenizer
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -109,6 +101,7 @@ def test_another_text_or_tokenizer_is_encoded_again(files, tokenizer, tmp_path, 
 
 
 def test_damaged_files_are_replaced(files, tokenizer, tmp_path):
+    """A folder without a header is what a killed process leaves."""
     text = stream_parallel_files(*files)
     whole = encode_pairs(tokenizer, load_parallel_files(*files))
     cached_pairs(tokenizer, text, tmp_path)
@@ -133,71 +126,3 @@ def test_a_full_disk_gives_a_one_line_error_and_leaves_nothing(
         assert "\n" not in str(caught.value)
         assert all(path.name.endswith(".lock") for path in cache.iterdir()), most
     assert_same_pairs(cached_pairs(tokenizer, text, cache), whole)
-
-
-# ---------------------------------------------------------------------- in processes of their own
-
-SCRIPT = """
-import sys, time
-from pathlib import Path
-from transformer.data import batching, token_cache
-from transformer.data.parallel import stream_parallel_files
-from transformer.data.tokenizer import Tokenizer
-
-def peak():
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024
-
-batching._CHUNK = 1000
-Tokenizer.encode_batch = lambda self, texts: [[7] * 200 for _ in texts]
-tokenizer, folder = Tokenizer.load(sys.argv[1]), Path(sys.argv[2])
-if sys.argv[3] == "kill":
-    chunks = token_cache.encoded_chunks
-    def slow(*arguments):
-        for i, chunk in enumerate(chunks(*arguments)):
-            yield chunk
-            (folder / "begun").touch()
-            time.sleep(60)
-    token_cache.encoded_chunks = slow
-for count in map(int, sys.argv[4:]):
-    text = stream_parallel_files(folder / "text", folder / "text").first(count)
-    token_cache.cached_pairs(tokenizer, text, folder / "cache")
-    print(peak(), flush=True)
-"""
-
-
-@pytest.fixture
-def encode_in_a_process(tokenizer, tmp_path):
-    tokenizer.save(tmp_path / "tokenizer.json")
-    (tmp_path / "text").write_text("".join(f"small cat {i}\n" for i in range(60_000)))
-
-    def start(mode: str, *counts: int) -> subprocess.Popen:
-        return subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, tmp_path / "tokenizer.json", tmp_path, mode]
-            + [str(count) for count in counts],
-            env=os.environ | dict(PYTHONPATH=str(ROOT), RAYON_NUM_THREADS="1"),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    return start
-
-
-def test_unfinished_files_of_a_killed_process_are_not_used(
-    encode_in_a_process, tokenizer, tmp_path, monkeypatch
-):
-    process = encode_in_a_process("kill", 2_500)
-    while not (tmp_path / "begun").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    (unfinished,) = (path for path in (tmp_path / "cache").iterdir() if path.is_dir())
-    assert (unfinished / "source.ids").stat().st_size > 0
-    monkeypatch.setattr(Tokenizer, "encode_batch", lambda self, texts: [[7] * 200 for _ in texts])
-    text = stream_parallel_files(tmp_path / "text", tmp_path / "text").first(2_500)
-    pairs = cached_pairs(tokenizer, text, tmp_path / "cache")  # and no lock is left behind
-    assert_same_pairs(pairs, encode_pairs(tokenizer, text))
-    header = next((tmp_path / "cache").glob("*/header.json"))
-    assert json.loads(header.read_text())["pairs"] == 2_500

@@ -6,7 +6,8 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transformer.data.tokenizer import Tokenizer, load_tokenizers
+from transformer.data.model_tokenizers import load_tokenizers
+from transformer.data.tokenizer import Tokenizer
 from transformer.inference.translator import Translator
 from transformer.saving.locate import locate
 
@@ -111,22 +112,15 @@ def test_damaged_file(tokenizer, tmp_path, damage):
     assert "\n" not in str(info.value) and len(str(info.value)) < 600
 
 
-@pytest.mark.parametrize(
-    "place, value",
-    [
-        # These make the library panic, ...
-        (("model", "continuing_subword_prefix"), "ByteLevel"),
-        (("model", "vocab"), {}),
-        # ... these drop or change text, or cut it at random.
-        (("model", "end_of_word_suffix"), "x"),
-        (("pre_tokenizer", "add_prefix_space"), True),
-        (("normalizer",), {"type": "Lowercase"}),
-        (("decoder",), {"type": "Fuse"}),
-        (("post_processor",), {"type": "ByteLevel"}),
-        (("model", "vocab", "a"), 10**6),
-        (("added_tokens",), []),
-    ],
-)
+@pytest.mark.parametrize("place, value", [
+    # These make the library panic, ...
+    (("model", "continuing_subword_prefix"), "ByteLevel"), (("model", "vocab"), {}),
+    # ... these drop or change text, or cut it at random.
+    (("model", "end_of_word_suffix"), "x"), (("pre_tokenizer", "add_prefix_space"), True),
+    (("normalizer",), {"type": "Lowercase"}), (("decoder",), {"type": "Fuse"}),
+    (("post_processor",), {"type": "ByteLevel"}), (("model", "vocab", "a"), 10**6),
+    (("added_tokens",), []),
+])  # fmt: skip
 def test_options_that_training_does_not_use_are_refused(tokenizer, tmp_path, place, value, capfd):
     content = inner = json.loads(tokenizer.to_json())
     for key in place[:-1]:

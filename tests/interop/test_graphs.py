@@ -1,36 +1,18 @@
 """Encoder and decoder step as graphs compute what the model computes, at every length."""
 
 import json
+from functools import partial
 
 import pytest
 import torch
 
-from transformer.data.tokenizer import Tokenizer
+from tests.interop import small
 from transformer.inference.translator import Translator
 from transformer.interop import graphs, to_graphs
 from transformer.interop.graphs import EncoderGraph, StepGraph
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
 from transformer.saving.files import MANIFEST
 
-TEXTS = [
-    "Where is the train station?",
-    "The weather is fine today, and we go to the lake.",
-    "I don't know. It's 12:30!",
-]
-SMALL = dict(vocab_size=300, d_model=16, d_ff=28, num_heads=4, num_layers=1, num_decoder_layers=2)
-
-
-def make(**changes):
-    torch.manual_seed(0)
-    tokenizer = Tokenizer.train(TEXTS * 3, 300)
-    model = Transformer(TransformerConfig.from_dict(SMALL | dict(max_length=120) | changes)).eval()
-    with torch.no_grad():  # otherwise biases are 0 and gains 1
-        for parameter in model.parameters():
-            parameter += (0.3 if parameter.dim() == 1 else 0.1) * torch.randn_like(parameter)
-    return Translator(model, tokenizer)
-
-
+make = partial(small.make, max_length=120, num_layers=1, num_decoder_layers=2)
 VARIANTS = [
     dict(),
     dict(positions="rotary"),
@@ -114,7 +96,7 @@ def require_named_dimensions(folder):
 
 def test_what_cannot_be_exported_or_loaded(tmp_path):
     ours = make()
-    with pytest.raises(ValueError, match="one joint tokenizer"):
+    with pytest.raises(ValueError, match="one joint Tokenizer"):
         two = Translator(ours.model, ours.tokenizer, target_tokenizer=make().tokenizer)
         to_graphs(two, tmp_path / "out")
     with pytest.raises(FileNotFoundError, match="has no encoder and step"):

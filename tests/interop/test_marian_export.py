@@ -1,41 +1,24 @@
 """Our models as Marian's: the same logits there, and after the way back."""
 
 import json
+from functools import partial
 
 import pytest
 import torch
 
+from tests.interop import small
+from tests.interop.small import TEXTS
 from transformer.data.tokenizer import Tokenizer
-from transformer.inference.translator import Translator
 from transformer.interop import from_marian, to_marian
 from transformer.interop.marian_export import sentencepiece_model
 from transformer.interop.marian_weights import stack_names
-from transformer.model.config import TransformerConfig
-from transformer.model.transformer import Transformer
 from transformer.saving.locate import locate
 
 pytest.importorskip(
     "sentencepiece", reason="Marian's pieces need sentencepiece: requirements-test.txt"
 )
 
-TEXTS = [
-    "Where is the train station?",
-    "The weather is fine today, and we go to the lake.",
-    "Zwei Hunde rennen am Strand, und das Wetter ist schön.",
-    "I don't know. It's 12:30 o'clock!",
-]
-
-
-def make(**changes):
-    tokenizer = Tokenizer.train(TEXTS * 3, 330)
-    torch.manual_seed(0)
-    small = dict(d_model=24, d_ff=20, num_heads=4, num_layers=2, num_decoder_layers=1)
-    model = Transformer(TransformerConfig.from_dict(dict(vocab_size=330) | small | changes)).eval()
-    with torch.no_grad():  # otherwise biases are 0 and gains 1
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                parameter += 0.2 * torch.randn_like(parameter)
-    return Translator(model, tokenizer)
+make = partial(small.make, 330, d_model=24, d_ff=20, num_layers=2, num_decoder_layers=1)
 
 
 def ids(texts, tokenizer):
@@ -53,14 +36,6 @@ def require_equal_logits(ours, theirs, start):
     # Layer norms have another epsilon there; padding and BOS can no longer be chosen.
     torch.testing.assert_close(found[:, 2:330], expected[:, 2:], rtol=1e-3, atol=1e-3)
     assert found[:, [0, 1, 330]].max() < -9000
-
-
-@pytest.mark.parametrize("changes", [{}, dict(activation="gelu", d_model=15, num_heads=3)])
-def test_there_and_back(tmp_path, changes):
-    ours = make(**changes)
-    to_marian(ours, tmp_path / "new" / "folder")
-    back = from_marian(tmp_path / "new" / "folder").model
-    require_equal_logits(ours, back, back.config.bos_id)
 
 
 def test_text_is_cut_the_same_and_comes_back(tmp_path):
@@ -86,14 +61,17 @@ def test_merges_are_tried_in_their_order():
         assert pieces == tokenizer.tokens(tokenizer.encode(text))
 
 
-def test_hugging_face_computes_the_same(tmp_path):
+@pytest.mark.parametrize("changes", [{}, dict(activation="gelu", d_model=15, num_heads=3)])
+def test_hugging_face_computes_the_same_and_so_does_the_way_back(tmp_path, changes):
     transformers = pytest.importorskip(
         "transformers", reason="needs the original: requirements-test.txt"
     )
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    ours = make()
+    ours = make(**changes)
     to_marian(ours, tmp_path)
+    back = from_marian(tmp_path).model
+    require_equal_logits(ours, back, back.config.bos_id)
     theirs = transformers.MarianMTModel.from_pretrained(tmp_path).eval()
 
     def logits(source, target):
@@ -106,18 +84,10 @@ def test_hugging_face_computes_the_same(tmp_path):
     assert tokenizer(TEXTS[0]).input_ids == [*ours.tokenizer.encode(TEXTS[0]), 2]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        dict(norm="pre"),
-        dict(positions="learned"),
-        dict(attention_bias=False),
-        dict(d_k=8),
-        dict(first_input="zeros"),
-        dict(num_kv_heads=2),
-        dict(final_norm=True),
-    ],
-)
+@pytest.mark.parametrize("changes", [
+    dict(norm="pre"), dict(positions="learned"), dict(attention_bias=False), dict(d_k=8),
+    dict(first_input="zeros"), dict(num_kv_heads=2), dict(final_norm=True),
+])  # fmt: skip
 def test_what_marian_lacks_is_named(tmp_path, changes):
     (name,) = changes
     with pytest.raises(ValueError, match=name.replace("final", "encoder")):

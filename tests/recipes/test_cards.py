@@ -97,15 +97,11 @@ def test_the_card_of_a_machine_is_recognised(monkeypatch, major, precision):
     assert this_card() == Card("Some card", 10**10, precision, compiler=False)
 
 
-def test_a_card_is_described():
-    base = PRESETS["wmt14-base"]
-    first, second = describe_card(base, CARDS["t4"])
+def test_a_card_is_described_and_a_preset_that_does_not_fit_says_so():
+    first, second = describe_card(PRESETS["wmt14-base"], CARDS["t4"])
     assert first == "card: T4, 16 GB; 25,000 tokens x 1, bf16, compiled"
     assert re.fullmatch(r"on this card: about \S+ GB of its memory; estimated", second)
     assert len(describe_card(PRESETS["multi30k-recurrent"], CARDS["t4"])) == 1
-
-
-def test_a_preset_that_does_not_fit_says_so():
     tiny = replace(CARDS["t4"], memory=10**9)
     *_, last = describe_card(on_card(PRESETS["wmt14-big"], tiny), tiny)
     found = r"warning: this does not fit: it needs about \S+ GB, .* 850 MB of the 1.0 GB"

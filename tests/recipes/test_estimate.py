@@ -29,15 +29,10 @@ from transformer.training.config import TrainingConfig
 from transformer.training.loss import TranslationLoss
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        dict(d_k=5, d_v=12),
-        dict(num_decoder_layers=3),
-        dict(sharing="none", norm="pre"),
-        dict(num_kv_heads=1, activation="swiglu"),
-    ],
-)
+@pytest.mark.parametrize("sizes", [
+    dict(d_k=5, d_v=12), dict(num_decoder_layers=3), dict(sharing="none", norm="pre"),
+    dict(num_kv_heads=1, activation="swiglu"),
+])  # fmt: skip
 def test_operations_are_those_that_pytorch_counts(sizes):
     config = TransformerConfig(50, d_model=16, d_ff=24, num_heads=2, num_layers=2, **sizes)
     model = Transformer(config)

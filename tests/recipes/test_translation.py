@@ -211,14 +211,15 @@ class TestFolders:
         (tmp_path / "notes.txt").write_text("mine")
         # A trained model has a tokenizer.json too; it must not be overwritten.
         for folder in (tmp_path, tmp_path / "notes.txt", finished[0].folder / "model"):
-            with pytest.raises(FileExistsError):
+            with pytest.raises(FileExistsError, match="notes.txt|/model exists"):
                 TranslationRun(preset, folder, corpus=corpus)
         assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
     @pytest.mark.parametrize("changes", [dict(d_ff=32), dict(vocab_size=301), {}])
     def test_a_run_of_another_configuration_is_refused(self, finished, preset, make, changes):
         other = make(mark="." if changes else "!")
-        with pytest.raises(ValueError, match="another configuration"):
+        what = r"model.d_ff: 16 there, 32 here" if "d_ff" in changes else ""
+        with pytest.raises(ValueError, match=f"another configuration.*{what}"):
             TranslationRun(preset.with_changes(**changes), finished[0].folder, corpus=other)
 
     @pytest.mark.parametrize("changes", [dict(vocab_size=5000), dict(max_length=2)])
@@ -255,9 +256,3 @@ class TestFolders:
             average_model([run, changed(num_heads=1)])
         with pytest.raises(ValueError, match="fr has another vocabulary than tatoeba-en-de"):
             average_model(["tatoeba-en-de", "tatoeba-en-fr"])
-
-    def test_too_few_checkpoints_cannot_be_averaged(self, finished):
-        with pytest.raises(
-            ValueError, match="holds 2 checkpoints, fewer than last=3; choose last=2"
-        ):
-            last_checkpoints(finished[0].folder, 3)

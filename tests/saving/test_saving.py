@@ -1,22 +1,18 @@
 """Saving and loading: safetensors and JSON, and nothing else; old weights too."""
 
 import json
-import pickle
-from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
 
-import transformer
 from tests.model.small import make_config, make_ids, make_model
 from transformer.model.base import TranslationModel
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
 from transformer.saving.hub import write_folder
 
-SHIPPED = Path(transformer.__file__).parent / "pretrained/tatoeba-en-de"
 VARIANTS = [
     dict(),
     dict(sharing="target", norm="pre", positions="sinusoidal-t2t"),
@@ -24,13 +20,6 @@ VARIANTS = [
     dict(attention_scale=0.5, max_length=2, activation="gelu", pad_id=3, dropout=0.25),
     dict(num_kv_heads=2, d_k=6, d_v=5, positions="rotary", activation="swiglu"),
 ]
-
-
-class Bomb:
-    """A pickle that ends the program when it is opened."""
-
-    def __reduce__(self):
-        return (exec, ("raise SystemExit('a pickle was opened')",))
 
 
 @pytest.fixture
@@ -92,6 +81,8 @@ def test_loading_leaves_the_random_numbers_as_they_were(saved):
 def test_weights_too_large_for_float16_are_not_halved(tmp_path):
     model = make_model(dtype=torch.float32)
     write_folder(tmp_path, model, half=True)
+    stored = load_file(tmp_path / "model.safetensors")
+    assert {weight.dtype for weight in stored.values()} == {torch.float16}
     with torch.no_grad():
         model.embedding.weight[0, 0] = 1e5
     with pytest.raises(ValueError, match="embedding.weight has one of 1e\\+05"):
@@ -99,61 +90,15 @@ def test_weights_too_large_for_float16_are_not_halved(tmp_path):
     assert Transformer.from_pretrained(tmp_path).embedding.weight[0, 0] != 1e5
 
 
-def test_shipped_weights_are_half_as_large_and_load():
-    weights = load_file(SHIPPED / "model.safetensors")
-    model = Transformer.from_pretrained(SHIPPED)
-    loaded = model.state_dict()
-    assert all(torch.equal(loaded[name], weight.float()) for name, weight in weights.items())
-    assert model.num_parameters() == sum(weight.numel() for weight in weights.values())
-    kinds = {weight.dtype for weight in weights.values()}, {p.dtype for p in model.parameters()}
-    assert kinds == ({torch.float16}, {torch.float32})
-
-
-@pytest.mark.parametrize("damage", ["short", "empty", "noise"])
-def test_a_damaged_file(saved, damage):
-    path = saved / "model.safetensors"
-    content = path.read_bytes()
-    path.write_bytes({"short": content[:-100], "empty": b"", "noise": b"\x93" * 400}[damage])
-    with pytest.raises(ValueError, match=r"model\.safetensors is not a whole safetensors file"):
-        Transformer.from_pretrained(saved)
-
-
-@pytest.mark.parametrize(
-    "changes, named",
-    [
-        (dict(d_ff=29), "size mismatch"),
-        (dict(num_layers=3), r"encoder\.2\."),
-        (dict(num_layers=1), r"encoder\.1\."),
-        (dict(sharing="none"), r"output\.weight"),
-        (dict(norm="pre"), r"encoder_norm"),
-    ],
-)
+@pytest.mark.parametrize("changes, named", [
+    (dict(d_ff=29), "size mismatch"), (dict(norm="pre"), r"encoder_norm"),
+    (dict(num_layers=3), r"encoder\.2\."), (dict(num_layers=1), r"encoder\.1\."),
+])  # fmt: skip
 def test_weights_of_another_configuration(saved, changes, named):
     (saved / "config.json").write_text(json.dumps(make_config(**changes).to_dict()))
     with pytest.raises(ValueError, match=f"do not fit.*{named}") as caught:
         Transformer.from_pretrained(saved)
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_and_an_unknown_weight(saved):
-    path = saved / "model.safetensors"
-    weights = load_file(path)
-    name = "decoder.0.feed_forward.hidden.bias"
-    save_file({key: value for key, value in weights.items() if key != name}, path)
-    with pytest.raises(ValueError, match=name):
-        Transformer.from_pretrained(saved)
-    save_file(weights | {"surplus": torch.zeros(2)}, path)
-    with pytest.raises(ValueError, match="surplus"):
-        Transformer.from_pretrained(saved)
-
-
-def test_no_pickle_is_opened(saved, monkeypatch):
-    (saved / "model.safetensors").unlink()
-    (saved / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
-    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(saved))
-    for name in (saved, "someone/something"):
-        with pytest.raises(ValueError, match="pickle, which are not read"):
-            Transformer.from_pretrained(name)
 
 
 def test_an_unknown_device_is_not_a_fault_of_the_weights(saved):

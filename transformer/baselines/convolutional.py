@@ -28,29 +28,18 @@ HALF = math.sqrt(0.5)  # the sum of two things of variance 1, times this, has va
 class ConvolutionalConfig(Settings):
     """Sizes of a :class:`ConvolutionalTranslator`.
 
-    Args:
-        vocab_size: number of tokens V, source and target together.
-        d_model: size of embeddings and of every layer.
-        num_layers: layers of the encoder, and of the decoder.
-        kernel: positions that one convolution sees, odd. Depth d sees d (kernel - 1) + 1.
-        dropout: on embeddings, on the input of every convolution, and on what the output reads.
-        max_length: longest sequence; positions are learned.
-        pad_id: id of padding.
-        bos_id: id that begins a decoder input.
-        eos_id: id that ends a sentence.
-
     Raises:
         ValueError: if a size is not positive, ``kernel`` is even, or ``dropout`` is outside [0, 1).
 
     Reference: Gehring et al., 2017, for ConvS2S, which the paper quotes.
     """
 
-    vocab_size: int
-    d_model: int = 256
-    num_layers: int = 4
-    kernel: int = 3
-    dropout: float = 0.0
-    max_length: int = 1024
+    vocab_size: int  #: number of tokens V, source and target together
+    d_model: int = 256  #: size of embeddings and of every layer
+    num_layers: int = 4  #: of the encoder, and of the decoder
+    kernel: int = 3  #: positions that one convolution sees, odd; depth d sees d (kernel - 1) + 1
+    dropout: float = 0.0  #: on embeddings, the input of convolutions, and what the output reads
+    max_length: int = 1024  #: longest sequence; positions are learned
     pad_id: int = 0
     bos_id: int = 1
     eos_id: int = 2
@@ -72,11 +61,6 @@ class GatedConvolution(nn.Module):
     """A convolution over positions; half of its output channels gate the other half.
 
     ``kernel`` neighbours become 2 d_model channels (a, b), and the output is a * sigmoid(b).
-
-    Args:
-        d_model: channels in and out.
-        kernel: positions that it sees.
-        dropout: on its input.
     """
 
     def __init__(self, d_model: int, kernel: int, dropout: float):
@@ -98,12 +82,8 @@ class GatedConvolution(nn.Module):
 class MultiStepAttention(nn.Module):
     """The attention of one decoder layer to the source, with the layer's own state as the query.
 
-    Each layer of the decoder attends for itself, after its convolution, so that a later layer
-    can use what an earlier one has read: several *steps* of attention, where a recurrent decoder
-    has one per token.
-
-    Args:
-        d_model: size of states and embeddings.
+    Each layer attends after its convolution, so that a later layer can use what an earlier one has
+    read: several *steps* of attention, where a recurrent decoder has one per token.
     """
 
     def __init__(self, d_model: int):
@@ -119,14 +99,10 @@ class MultiStepAttention(nn.Module):
         values: Float[Tensor, "B S d_model"],
         mask: Bool[Tensor, "B 1 S"],
     ) -> Float[Tensor, "B T d_model"]:
-        """Return x with what was read added to it.
+        """Return x, the layer's state, with what was read added to it.
 
-        Args:
-            x: the layer's state.
-            embedded: the target's own embeddings, part of the query.
-            keys: the encoder's outputs.
-            values: the same with the source's embeddings added.
-            mask: True where there is a source token.
+        The keys are the encoder's outputs, the values the same with the source's embeddings added;
+        ``embedded`` is part of the query.
         """
         query = (self.query(x) + embedded) * HALF
         read = scaled_dot_product_attention(query, keys, values, mask, scale=1.0)
@@ -211,22 +187,13 @@ class ConvolutionalTranslator(TranslationModel):
         memory: Float[Tensor, "B S d_model"],
         source: Int[Tensor, "B S"],
     ) -> Float[Tensor, "B T d_model"]:
-        """Return what the output matrix reads, at all target positions at once.
-
-        Args:
-            target: target ids shifted right.
-            memory: what :meth:`encode` returned.
-            source: the source ids.
-        """
+        """Return what the output matrix reads, at all target positions at once."""
         return self._advance(target, self._state(memory, source))
 
     def start_decoding(
         self, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
     ) -> ConvolutionalState:
-        """Encode the source for ``beam_size`` outputs of each sentence.
-
-        ``max_length`` is not needed: the state holds the last few positions only.
-        """
+        """Encode the source for ``beam_size`` outputs of each sentence, of any length."""
         state = self._state(self.encode(source), source)
         state.reorder(torch.arange(len(source), device=source.device).repeat_interleave(beam_size))
         return state

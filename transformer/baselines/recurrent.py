@@ -22,27 +22,18 @@ from transformer.settings import RATE, Settings, whole
 class RecurrentConfig(Settings):
     """Sizes of a :class:`RecurrentTranslator`.
 
-    Args:
-        vocab_size: number of tokens V, source and target together.
-        d_model: size of embeddings and of what the output matrix reads.
-        d_hidden: size of the decoder's state, even; each direction of the encoder has half of it.
-            ``d_model`` if None.
-        attention: let the decoder attend to every source position at every step. False gives it
-            one vector for the whole source, however long that is.
-        dropout: on embeddings and on what the output matrix reads.
-        pad_id: id of padding.
-        bos_id: id that begins a decoder input.
-        eos_id: id that ends a sentence.
-
     Raises:
         ValueError: if a size is not positive, the state's is odd, or ``dropout`` is outside [0, 1).
     """
 
-    vocab_size: int
-    d_model: int = 256
+    vocab_size: int  #: number of tokens V, source and target together
+    d_model: int = 256  #: size of embeddings and of what the output matrix reads
+    #: Size of the state, even, ``d_model`` if None; each direction of the encoder has half of it.
     d_hidden: int | None = None
+    #: Whether the decoder attends to every source position at every step. False gives it one
+    #: vector for the whole source, however long that is.
     attention: bool = True
-    dropout: float = 0.0
+    dropout: float = 0.0  #: on embeddings and on what the output matrix reads
     pad_id: int = 0
     bos_id: int = 1
     eos_id: int = 2
@@ -120,29 +111,18 @@ class RecurrentTranslator(TranslationModel):
         target: Int[Tensor, "B T"],
         memory: Float[Tensor, "B S d_hidden"],
         source: Int[Tensor, "B S"],
-        maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "B T d_model"]:
-        """Write the target with the true tokens as input: T steps, each waiting for the last.
-
-        Args:
-            target: target ids shifted right.
-            memory: what :meth:`encode` returned.
-            source: the source ids, for their padding mask.
-            maps: a list to append each step's attention weights (B, 1, S) to.
-        """
+        """Write the target with the true tokens as input: T steps, each waiting for the last."""
         state = self._state(memory, source)
         embedded = self._embed(target)
-        steps = [self._advance(token, state, maps) for token in embedded.unbind(dim=1)]
+        steps = [self._advance(token, state) for token in embedded.unbind(dim=1)]
         hidden, context = (torch.stack(parts, dim=1) for parts in zip(*steps, strict=True))
         return self._read_out(hidden, context, embedded)
 
     def start_decoding(
         self, source: Int[Tensor, "n S"], max_length: int, beam_size: int = 1
     ) -> RecurrentState:
-        """Encode the source for ``beam_size`` outputs of each sentence.
-
-        ``max_length`` is not needed: a recurrent state does not grow.
-        """
+        """Encode the source for ``beam_size`` outputs of each sentence, of any length."""
         state = self._state(self.encode(source), source)
         state.reorder(torch.arange(len(source), device=source.device).repeat_interleave(beam_size))
         return state
@@ -171,23 +151,16 @@ class RecurrentTranslator(TranslationModel):
         end = forward.gather(1, last[..., None].expand(-1, -1, forward.size(-1)))[:, 0]
         return torch.cat([end, backward[:, 0]], dim=-1)
 
-    def _advance(
-        self, embedded: Tensor, state: RecurrentState, maps: list[Tensor] | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Advance ``state`` by one token; return the new hidden state and its context."""
+    def _advance(self, embedded: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
         if self.attention is None:
             context = self._summary(state.memory, state.mask)
         else:
             assert state.keys is not None  # where there is attention there are keys
             scores = self.attention.scores(state.hidden[:, None], state.keys)
-            weights = masked_softmax(scores, state.mask)
-            context = (weights @ state.memory)[:, 0]
-            if maps is not None:
-                maps.append(weights)
+            context = (masked_softmax(scores, state.mask) @ state.memory)[:, 0]
         state.hidden = self.cell(torch.cat([embedded, context], dim=-1), state.hidden)
         return state.hidden, context
 
     def _read_out(self, hidden: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
-        """Return what the output matrix reads, of one step or of all steps at once."""
         features = torch.cat([hidden, context, embedded], dim=-1)
         return self.dropout(torch.tanh(self.readout(features)))

@@ -65,5 +65,4 @@ def average(
 
 
 def _shown(name: str) -> str:
-    """Return the last part of a name, without the ending of a weight file."""
     return Path(name).name.removesuffix(".safetensors")

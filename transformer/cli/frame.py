@@ -127,7 +127,6 @@ def _complain(text: str) -> None:
 
 
 def _message(error: Exception | str) -> str:
-    """Return the message of an error in one line."""
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     else:
@@ -230,11 +229,7 @@ def printed_log(stream: Any) -> Iterator[None]:
 
 
 def use_threads(count: int | None) -> None:
-    """Limit the threads of this process; None leaves PyTorch's choice.
-
-    Raises:
-        ValueError: if ``count`` is not between 1 and the number of cores.
-    """
+    """Limit the threads of this process to 1 up to the number of cores; None leaves them."""
     if count is None:
         return
     cores = os.cpu_count() or 1

@@ -96,7 +96,6 @@ def _size(count: int) -> None:
 
 
 def _fields(settings: Any) -> None:
-    """Print every field of a dataclass, with nested dataclasses as blocks."""
     inner = [f.name for f in fields(settings) if is_dataclass(getattr(settings, f.name))]
     # Weights to start from are an option of their own.
     own = [f.name for f in fields(settings) if f.name not in (*inner, "init_from")]
@@ -107,7 +106,6 @@ def _fields(settings: Any) -> None:
 
 
 def _as_set(value: Any) -> str:
-    """Return a value in the syntax of ``--set``."""
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 

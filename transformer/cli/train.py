@@ -148,7 +148,6 @@ def _fit_to_card(
 
 
 def _first_process() -> bool:
-    """Return whether this is the first of the processes that `accelerate launch` starts."""
     return int(os.environ.get("RANK", 0)) == 0
 
 
@@ -156,12 +155,14 @@ def _announce(recipe: "Preset", folder: Path, data_dir: Path | None) -> None:
     """Before a large download, print what the run needs; raise OSError if the disk lacks space."""
     from huggingface_hub.constants import HF_HOME
 
+    from transformer.data.corpora.catalogue import corpus_catalogue
     from transformer.recipes.estimate import LARGE_CORPORA, require_disk, requirements
     from transformer.saving.locate import STATE
 
     if recipe.corpus not in LARGE_CORPORA or (folder / STATE).exists():
         return
-    needs = requirements(recipe, at_hand=_at_hand(recipe.corpus, data_dir))
+    here = {entry.name: entry.at_hand for entry in corpus_catalogue(data_dir)}
+    needs = requirements(recipe, at_hand=here[recipe.corpus])
     if _first_process():
         typer.echo("\n".join([*needs.lines(), *_without_gpu()]))
     cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME) / "datasets")
@@ -196,10 +197,3 @@ def _without_gpu() -> list[str]:
         "device: the CPU, because PyTorch finds no GPU. This preset needs a GPU; presets for a CPU "
         "are smoke, tatoeba-small and multi30k-tiny-cpu. Ctrl-C stops the run."
     ]
-
-
-def _at_hand(corpus: str, data_dir: Path | None) -> bool:
-    """Return whether a corpus is available without a download."""
-    from transformer.data.corpora.catalogue import corpus_catalogue
-
-    return any(entry.at_hand for entry in corpus_catalogue(data_dir) if entry.name == corpus)

@@ -163,7 +163,6 @@ def _kind(stream: Any) -> str:
 
 
 def _rows(found: "Iterable[Translation | list[Translation]]", scores: bool) -> Iterator[str]:
-    """Turn the translations of each line into lines of the output."""
     for number, best in enumerate(found, 1):
         for translation in best if isinstance(best, list) else [best]:
             cells = [str(number)] if isinstance(best, list) else []
@@ -173,7 +172,6 @@ def _rows(found: "Iterable[Translation | list[Translation]]", scores: bool) -> I
 
 
 def _partial(path: Path) -> Path:
-    """Return the file that holds the finished lines until all are written to ``path``."""
     return path.with_name(f"{path.name}.partial")
 
 

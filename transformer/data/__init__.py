@@ -12,39 +12,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transformer.data.batching import Batch, EncodedPairs, TokenBatches, encode_pairs
-    from transformer.data.corpora import corpus_from_files, load_corpus, load_parallel_files
-    from transformer.data.parallel import Corpus, Split
-    from transformer.data.tokenizer import Tokenizer
+    from transformer.data.batching import Batch as Batch
+    from transformer.data.batching import EncodedPairs as EncodedPairs
+    from transformer.data.batching import TokenBatches as TokenBatches
+    from transformer.data.batching import encode_pairs as encode_pairs
+    from transformer.data.corpora import corpus_from_files as corpus_from_files
+    from transformer.data.corpora import load_corpus as load_corpus
+    from transformer.data.corpora import load_parallel_files as load_parallel_files
+    from transformer.data.parallel import Corpus as Corpus
+    from transformer.data.parallel import Split as Split
+    from transformer.data.tokenizer import Tokenizer as Tokenizer
 
-_HOMES = {
-    "Batch": "batching",
-    "Corpus": "parallel",
-    "EncodedPairs": "batching",
-    "Split": "parallel",
-    "TokenBatches": "batching",
-    "Tokenizer": "tokenizer",
-    "corpus_from_files": "corpora",
-    "encode_pairs": "batching",
-    "load_corpus": "corpora",
-    "load_parallel_files": "corpora",
+_NAMES = {
+    "batching": ("Batch", "EncodedPairs", "TokenBatches", "encode_pairs"),
+    "corpora": ("corpus_from_files", "load_corpus", "load_parallel_files"),
+    "parallel": ("Corpus", "Split"),
+    "tokenizer": ("Tokenizer",),
 }
-
-__all__ = [
-    "Batch",
-    "Corpus",
-    "EncodedPairs",
-    "Split",
-    "TokenBatches",
-    "Tokenizer",
-    "corpus_from_files",
-    "encode_pairs",
-    "load_corpus",
-    "load_parallel_files",
-]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

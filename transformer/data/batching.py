@@ -17,8 +17,13 @@ import torch
 from jaxtyping import Int, Int32, Int64, UInt16
 from torch import Tensor
 
+from transformer.data.model_tokenizers import (
+    SPECIAL_IDS,
+    TokenizerLike,
+    joint_checksum,
+    require_equal,
+)
 from transformer.data.parallel import kept_pairs
-from transformer.data.tokenizer import SPECIAL_IDS, TokenizerLike, joint_checksum, require_equal
 from transformer.settings import COUNT, or_none, whole
 
 # Pairs encoded at once: enough for all threads, few enough to need little memory.
@@ -27,14 +32,11 @@ _CHUNK = 10_000
 
 @dataclass(frozen=True)
 class Sentences:
-    """Token ids of many sentences in one flat array: a tenth of the memory of lists.
+    """Token ids of many sentences in one flat array: a tenth of the memory of lists."""
 
-    Args:
-        ids: the concatenated sentences, each with its ``<eos>``; may be a memory-mapped file.
-        offsets: start of each sentence, and the end of the last.
-    """
-
+    #: The concatenated sentences, each with its ``<eos>``; may be a memory-mapped file.
     ids: Int32[np.ndarray, " tokens"] | UInt16[np.ndarray, " tokens"]
+    #: Start of each sentence, and the end of the last.
     offsets: Int64[np.ndarray, " rows_plus_1"]
 
     def __len__(self) -> int:
@@ -85,12 +87,7 @@ class EncodedPairs:
     def by_length(self) -> "ByLength":
         """The pairs sorted by length, for batching."""
         source, target = self.source.lengths(), self.target.lengths()
-        # Sorting small integers is several times as fast.
-        longest = max(source.max(initial=0), target.max(initial=0))
-        small = np.int16 if longest < 1 << 15 else np.int64
-        source, target = source.astype(small), target.astype(small)
-        order = np.argsort(np.where(target % 2 == 0, source, -source), kind="stable")
-        order = order[np.argsort(target[order], kind="stable")]
+        order = np.lexsort((np.where(target % 2 == 0, source, -source), target))
         return ByLength(order, source[order].astype(np.int32), target[order].astype(np.int32))
 
 
@@ -122,17 +119,15 @@ def encode_pairs(
 ) -> EncodedPairs:
     """Encode a split; every sentence ends with ``<eos>``.
 
-    A pair with a blank side is left out, as it is from files, and a warning gives the number. The
-    ids are held in memory; :func:`~transformer.data.token_cache.cached_pairs` keeps them on disk.
+    A pair with a blank side is left out, with a warning. The ids are held in memory;
+    :func:`~transformer.data.token_cache.cached_pairs` keeps them on disk.
 
     Args:
-        tokenizer: of both languages.
-        split: the pairs: a :class:`~transformer.data.parallel.Split`, or any source and target
-            sentences in pairs.
-        target_tokenizer: that of the target language; None if both share ``tokenizer``.
+        tokenizer: of both languages, or of the source if there is a ``target_tokenizer``.
+        split: a :class:`~transformer.data.parallel.Split`, or any pairs of sentences.
 
     Raises:
-        ValueError: if two tokenizers have different ids of padding, ``<bos>`` or ``<eos>``, or
+        ValueError: if the tokenizers have different ids of padding, ``<bos>`` or ``<eos>``, or
             every pair has a blank side.
         TypeError: if a pair is not two strings, such as one with None; the message names its row.
     """
@@ -159,9 +154,7 @@ def encoded_chunks(
 ) -> Iterator[tuple[Ends, Ends]]:
     """Encode a split in chunks of pairs, without those that have a blank side.
 
-    Yields:
-        Both sides of a chunk: the ids, and the end of each sentence, counted from the first id of
-        the split.
+    Yields both sides: the ids, and where each sentence ends, counted from the split's first id.
     """
     pairs, totals = kept_pairs(split, "split", max_words=None), [0, 0]
     while chunk := list(islice(pairs, _CHUNK)):
@@ -181,23 +174,16 @@ def encoded_chunks(
 class Batch:
     """Sentence pairs as matrices, padded on the right.
 
-    Args:
-        source: source ids with ``<eos>``, shape (B, S).
-        target_input: ``<bos>`` and the target ids, shape (B, T): the decoder's input.
-        labels: target ids with ``<eos>``, shape (B, T): the tokens to predict.
-        num_source_tokens: source positions that are not padding.
-        num_target_tokens: labels that are not padding.
-        rows: positions of these labels in ``labels.flatten()``, shape (N,). If None, the loss
-            searches for them, which synchronises with a GPU.
-
     Paper: section 3.1
     """
 
-    source: Int[Tensor, "B S"]
-    target_input: Int[Tensor, "B T"]
-    labels: Int[Tensor, "B T"]
-    num_source_tokens: int
-    num_target_tokens: int
+    source: Int[Tensor, "B S"]  #: source ids with ``<eos>``
+    target_input: Int[Tensor, "B T"]  #: ``<bos>`` and the target ids: the decoder's input
+    labels: Int[Tensor, "B T"]  #: target ids with ``<eos>``: the tokens to predict
+    num_source_tokens: int  #: source positions that are not padding
+    num_target_tokens: int  #: labels that are not padding
+    #: Positions of these labels in ``labels.flatten()``. If None, the loss searches for them,
+    #: which synchronises with a GPU.
     rows: Int[Tensor, "N"] | None = None
 
     def __len__(self) -> int:
@@ -269,17 +255,11 @@ class TokenBatches:
         """Return the starts of the batches after the first, each as large as the budget allows."""
         cuts: list[int] = []
         start, budget = 0, self.batch_tokens
-        # Millions of rows have only a few hundred lengths: for equal lengths, just count.
-        ends = np.append(np.flatnonzero(np.diff(longest)) + 1, len(longest))
         while start < len(longest):
             most = budget // max(1, int(longest[start]))  # the trainer names an empty pair
-            alike = int(ends[np.searchsorted(ends, start, side="right")]) - start
-            if alike >= most:
-                cuts.extend(range(start + most, start + alike + 1, most))
-            else:
-                window = longest[start : start + most]
-                cost = np.maximum.accumulate(window) * np.arange(1, len(window) + 1, dtype=np.int64)
-                cuts.append(start + int(np.searchsorted(cost, budget, side="right")))
+            window = longest[start : start + most]
+            cost = np.maximum.accumulate(window) * np.arange(1, len(window) + 1, dtype=np.int64)
+            cuts.append(start + int(np.searchsorted(cost, budget, side="right")))
             start = cuts[-1]
         return cuts[:-1]
 

@@ -8,7 +8,7 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ ALWAYS_ALLOWED = 1 << 28
 #: A larger file may unpack to this many times its size. Text shrinks by a factor of 3 to 10.
 HIGHEST_RATIO = 100
 
-_BLOCK = 1 << 20
 # By the end of the name: how a message calls the file, and what reads it.
 _PACKED: dict[str, tuple[str, Callable[[Any], Any]]] = {
     ".gz": ("a gzip", lambda packed: gzip.GzipFile(fileobj=packed)),
@@ -33,10 +32,7 @@ def read_lines(path: Path | str) -> list[str]:
 
 
 def iterate_lines(path: Path | str, may_be_empty: bool = False) -> Iterator[str]:
-    r"""Iterate over the lines of a UTF-8 text file, without their ends.
-
-    Only ``\n`` and ``\r\n`` end a line. ``str.splitlines`` would also break at characters such as
-    U+2028 that occur inside sentences of real corpora, and shift all lines that follow.
+    """Iterate over the lines of a text file as :func:`decode_lines` does.
 
     Args:
         path: the file; a name that ends in ``.gz`` or ``.xz`` is decompressed.
@@ -47,34 +43,43 @@ def iterate_lines(path: Path | str, may_be_empty: bool = False) -> Iterator[str]
         ValueError: if the file is empty, not a regular file, not UTF-8, damaged, or unpacks to more
             than text.
     """
-    path = Path(path)
+    path, empty = Path(path), True
     require_regular_file(path)
-    lines = position = 0
-    for text in _whole_lines(path):
-        start = len(_BYTE_ORDER_MARK) * (not position and text.startswith(_BYTE_ORDER_MARK))
-        try:
-            found = text[start:].decode().removesuffix("\n").split("\n")
-        except UnicodeDecodeError as error:
-            at = start + error.start
-            line = lines + text.count(b"\n", 0, at) + 1
-            raise ValueError(
-                f"{path} is not UTF-8: line {line} holds the byte 0x{text[at]:02x} "
-                f"(byte {position + at} of the file)"
-            ) from None
-        if len(text) > start:
-            lines, position = lines + len(found), position + len(text)
-            yield from (line.removesuffix("\r") for line in found) if b"\r" in text else found
-    if not lines and not may_be_empty:
+    for line in decode_lines(_lines(path), path):
+        empty = False
+        yield line
+    if empty and not may_be_empty:
         raise ValueError(f"{path} is empty")
 
 
-def require_regular_file(path: Path) -> None:
-    """Refuse a missing file, a folder and a pipe.
+def decode_lines(lines: Iterable[bytes], name: Path | str) -> Iterator[str]:
+    r"""Decode lines of UTF-8, and leave out their ends and a byte-order mark.
+
+    Only ``\n`` and ``\r\n`` end a line. ``str.splitlines`` would also break at characters such as
+    U+2028 that occur inside sentences of real corpora, and shift all lines that follow.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is not a regular file.
+        ValueError: if a line is not UTF-8, after those before it are yielded; the message begins
+            with ``name``.
     """
+    position = 0
+    for number, line in enumerate(lines, start=1):
+        start = len(_BYTE_ORDER_MARK) * (number == 1 and line.startswith(_BYTE_ORDER_MARK))
+        try:
+            text = line[start:].decode()
+        except UnicodeDecodeError as error:
+            at = start + error.start
+            raise ValueError(
+                f"{name} is not UTF-8: line {number} holds the byte 0x{line[at]:02x} "
+                f"(byte {position + at} of the file)"
+            ) from None
+        position += len(line)
+        if text:  # more than a byte-order mark
+            yield text.removesuffix("\n").removesuffix("\r")
+
+
+def require_regular_file(path: Path) -> None:
+    """Raise FileNotFoundError or ValueError for a missing file, a folder or a pipe."""
     if not path.exists():
         raise FileNotFoundError(f"no such file: {path}")
     if not path.is_file():
@@ -83,26 +88,9 @@ def require_regular_file(path: Path) -> None:
         )
 
 
-def _whole_lines(path: Path) -> Iterator[bytes]:
-    """Yield a file in pieces that end at the end of a line."""
-    begun: list[bytes] = []  # the start of a line that continues in the next block
-    for block in _blocks(path):
-        head, end, tail = block.rpartition(b"\n")
-        if end:
-            yield b"".join([*begun, head, end])
-            begun = []
-        begun.append(tail)
-    if last := b"".join(begun):
-        yield last
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
+def _lines(path: Path) -> Iterator[bytes]:
     with open(path, "rb") as file:
-        if path.suffix in _PACKED:
-            yield from _unpacked(file, path.stat().st_size, str(path), path.suffix)
-        else:
-            while block := file.read(_BLOCK):
-                yield block
+        yield from _unpacked(file, path) if path.suffix in _PACKED else file
 
 
 def most_unpacked(packed_bytes: int) -> int:
@@ -111,32 +99,31 @@ def most_unpacked(packed_bytes: int) -> int:
 
 
 def unpack_gzip(data: bytes, name: str) -> bytes:
-    """Unpack the content of a gzip file.
+    """Unpack a gzip file called ``name``.
 
     Raises:
-        ValueError: if it is damaged, or unpacks to more than is plausible for text; ``name`` is the
-            name of the file in the message.
+        ValueError: if it is damaged, or unpacks to more than is plausible for text.
     """
-    return b"".join(_unpacked(io.BytesIO(data), len(data), name))
+    return b"".join(_unpacked(io.BytesIO(data), Path(name), ".gz"))
 
 
-def _unpacked(
-    packed: io.BufferedIOBase, size: int, name: str, suffix: str = ".gz"
-) -> Iterator[bytes]:
-    kind, opened = _PACKED[suffix]
-    most, unpacked = most_unpacked(size), 0
+def _unpacked(packed: io.BufferedIOBase, path: Path, suffix: str = "") -> Iterator[bytes]:
+    kind, opened = _PACKED[suffix or path.suffix]
+    size = packed.seek(0, io.SEEK_END)
+    packed.seek(0)
+    left = most = most_unpacked(size)
     with opened(packed) as file:
         while True:
             try:
-                block = file.read(min(_BLOCK, most + 1))
+                line = file.readline(left + 1)
             except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-                raise ValueError(f"{name} is damaged or not {kind} file: {error}") from None
-            if not block:
+                raise ValueError(f"{path} is damaged or not {kind} file: {error}") from None
+            if not line:
                 return
-            unpacked += len(block)
-            if unpacked > most:
+            left -= len(line)
+            if left < 0:
                 raise ValueError(
-                    f"{name} has {size:,} bytes and unpacks to more than {most:,}, as no text "
+                    f"{path} has {size:,} bytes and unpacks to more than {most:,}, as no text "
                     f"does; unpack it yourself if it is what you expect"
                 )
-            yield block
+            yield line

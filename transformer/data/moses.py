@@ -5,11 +5,13 @@ be compared with BLEU on plain text.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
+from transformer.data.extras import import_extra
 from transformer.data.parallel import Corpus, Split, StreamedSplit
 
 TextForm = Literal["plain", "moses-lowercase"]
@@ -31,10 +33,6 @@ def moses_lowercased(corpus: Corpus) -> Corpus:
     """Lower-case every sentence of a corpus and separate its Moses tokens by spaces.
 
     A split that stays on disk is converted anew each time that it is read.
-
-    Raises:
-        ValueError: if a language of the corpus is not a code such as "en" or "pt-BR".
-        ModuleNotFoundError: if `sacremoses` is not installed.
     """
     languages = corpus.source_language, corpus.target_language
     for language in languages:
@@ -44,18 +42,16 @@ def moses_lowercased(corpus: Corpus) -> Corpus:
                 f"set source_language and target_language to codes such as 'en' and 'de' "
                 f"(transformer train takes them from file names such as text.en)"
             )
-    source, target = map(_tokenizer, languages)
+    source, target = map(_separator, languages)
 
     def convert(split: Split) -> Split:
         def read() -> Iterator[tuple[str, str]]:
-            for a, b in split:
-                yield _separate(source, a.lower()), _separate(target, b.lower())
+            return ((source(a.lower()), target(b.lower())) for a, b in split)
 
         if isinstance(split, StreamedSplit):
             how = f"{', '.join(languages)} by sacremoses {version('sacremoses')}, in lower case"
             return StreamedSplit(read, f"{split.identity}, {how}")
-        pairs = list(read())
-        return Split([a for a, _ in pairs], [b for _, b in pairs])
+        return Split.of(read())
 
     return replace(corpus, splits={name: convert(s) for name, s in corpus.splits.items()})
 
@@ -63,25 +59,11 @@ def moses_lowercased(corpus: Corpus) -> Corpus:
 def moses_tokens(texts: Sequence[str], language: str) -> list[str]:
     """Separate the Moses tokens of each text by spaces, without escaping.
 
-    The language code selects the list of abbreviations.
-
-    Raises:
-        ModuleNotFoundError: if `sacremoses` is not installed.
+    The language code selects the list of abbreviations; `sacremoses` must be installed.
     """
-    tokenizer = _tokenizer(language)
-    return [_separate(tokenizer, text) for text in texts]
+    return [*map(_separator(language), texts)]
 
 
-def _tokenizer(language: str) -> Any:
-    try:
-        from sacremoses import MosesTokenizer
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "Moses tokens need the package sacremoses: pip install 'transformer-book[moses]'",
-            name=error.name,
-        ) from None
-    return MosesTokenizer(language)
-
-
-def _separate(tokenizer: Any, text: str) -> str:
-    return tokenizer.tokenize(text, return_str=True, escape=False)
+def _separator(language: str) -> Callable[[str], str]:
+    moses = import_extra("Moses text", "moses", "sacremoses")
+    return partial(moses.MosesTokenizer(language).tokenize, return_str=True, escape=False)

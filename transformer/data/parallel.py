@@ -39,6 +39,12 @@ class Split:
                     if not isinstance(text, str):
                         raise TypeError(f"{name}[{row}] must be a string, got {text!r:.80}")
 
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> "Split":
+        """Make a split of pairs."""
+        pairs = list(pairs)
+        return Split([source for source, _ in pairs], [target for _, target in pairs])
+
     def __len__(self) -> int:
         return len(self.source)
 
@@ -62,25 +68,20 @@ class StreamedSplit(Split):
     """A split that stays on disk and may be larger than the memory: each iteration reads it again.
 
     Only ``source`` and ``target`` load the whole text.
-
-    Args:
-        read: called without arguments, returns the pairs.
-        identity: a name that no other text has.
     """
 
     read: Callable[[], Iterable[tuple[str, str]]]
-    identity: str
+    identity: str  #: a name that no other text has
 
     def __init__(self, read: Callable[[], Iterable[tuple[str, str]]], identity: str) -> None:
         self.__dict__.update(read=read, identity=identity)
 
     @cached_property
-    def _columns(self) -> tuple[list[str], list[str]]:
-        pairs = list(self)
-        return [source for source, _ in pairs], [target for _, target in pairs]
+    def _loaded(self) -> Split:
+        return Split.of(self)
 
-    source = property(lambda self: self._columns[0])
-    target = property(lambda self: self._columns[1])
+    source = property(lambda self: self._loaded.source)
+    target = property(lambda self: self._loaded.target)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(self.read())
@@ -89,12 +90,10 @@ class StreamedSplit(Split):
         return sum(1 for _ in self)
 
     def swapped(self) -> "StreamedSplit":
-        """Return the same pairs in the other direction."""
         read = self.read
         return StreamedSplit(lambda: ((b, a) for a, b in read()), f"{self.identity}, swapped")
 
     def first(self, count: int | None) -> "Split":
-        """Return the first ``count`` pairs; all if it is None."""
         if count is None:
             return self
         read = self.read
@@ -108,23 +107,15 @@ class StreamedSplit(Split):
 class Corpus:
     """A named parallel corpus.
 
-    Args:
-        name: name, such as ``tatoeba-en-de``.
-        source_language: language code of the source, such as ``en``.
-        target_language: language code of the target.
-        licence: licence and attribution, in words.
-        splits: the splits by name. ``train``, ``validation`` and ``test`` are attributes, too.
-        files: the source file and the target file of each split that was read from the user's own
-            files.
-
     Paper: section 5.1
     """
 
-    name: str
-    source_language: str
+    name: str  #: such as ``tatoeba-en-de``
+    source_language: str  #: language code, such as ``en``
     target_language: str
-    licence: str
-    splits: dict[str, Split]
+    licence: str  #: and attribution, in words
+    splits: dict[str, Split]  #: ``train``, ``validation`` and ``test`` are attributes, too
+    #: Source file and target file of each split that was read from the user's own files.
     files: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
@@ -180,24 +171,18 @@ class Corpus:
 def load_parallel_files(
     source_path: Path | str, target_path: Path | str, max_words: int | None = 1000
 ) -> Split:
-    """Load two aligned text files.
+    """Load two aligned text files: plain, ``.gz`` or ``.xz``, one sentence per line.
 
     A pair with a blank side, or with more than ``max_words`` words on a side, is left out, and
     one warning gives the number. Such lines are mostly alignment gaps and whole pages, and a
-    single line of 10,000 words would determine the memory of a run.
-
-    Args:
-        source_path: file of source sentences, one per line; plain, ``.gz`` or ``.xz``.
-        target_path: file of their translations.
-        max_words: length limit of either side, in words between spaces; None keeps all.
+    single line of 10,000 words would determine the memory of a run. None keeps all lengths.
 
     Raises:
         FileNotFoundError: if a file is missing.
         ValueError: if a file is empty, damaged, not UTF-8 or not a regular file, if the files have
             different numbers of lines, or if no pair is left.
     """
-    pairs = list(_read_pairs(source_path, target_path, max_words))
-    return Split([source for source, _ in pairs], [target for _, target in pairs])
+    return Split.of(_read_pairs(source_path, target_path, max_words))
 
 
 def stream_parallel_files(
@@ -205,9 +190,8 @@ def stream_parallel_files(
 ) -> StreamedSplit:
     """Leave two aligned text files on disk, to be read as :func:`load_parallel_files` reads them.
 
-    Errors other than a missing file, a folder or a pipe are raised when the pairs are read, and a
-    warning is given only once. The identity of the pairs consists of the files' paths, sizes and
-    times of modification.
+    Errors of the text are raised when the pairs are read, and a warning is given only once. The
+    identity of the pairs consists of the files' paths, sizes and times of modification.
     """
     source, target = (Path(path).absolute() for path in (source_path, target_path))
     for path in (source, target):
@@ -252,10 +236,9 @@ def kept_pairs(
 
     Args:
         pairs: sentences and their translations.
-        origin: the origin of the pairs, for the warning.
+        origin: of the pairs, for messages.
         max_words: length limit of either side, in words between spaces; None keeps all.
-        given: warnings that are not repeated; a new one is added. A text that stays on disk is read
-            more than once.
+        given: warnings that are not repeated: a text that stays on disk is read more than once.
 
     Raises:
         ValueError: if no pair is left, or ``max_words`` is below 1.
@@ -265,11 +248,15 @@ def kept_pairs(
         raise ValueError(f"max_words must be at least 1 or None, got {max_words}")
     blank = overlong = kept = 0
     for row, pair in enumerate(pairs):
-        if not _is_pair_of_strings(pair):
+        # A dictionary of two sentences would yield the names of its languages.
+        if not (isinstance(pair, (tuple, list)) and [*map(type, pair)] == [str, str]):
             raise TypeError(f"{origin}[{row}] must be a pair of strings, got {pair!r:.80}")
         if not (pair[0].strip() and pair[1].strip()):
             blank += 1
-        elif max_words is not None and any(_more_words_than(side, max_words) for side in pair):
+        # n + 1 words have at least 2n + 1 characters: most lines need no counting.
+        elif max_words is not None and any(
+            len(side) > 2 * max_words and len(side.split()) > max_words for side in pair
+        ):
             overlong += 1
         else:
             kept += 1
@@ -285,15 +272,3 @@ def kept_pairs(
         warnings.warn(notice, stacklevel=4)
     if given is not None:
         given.add(notice)
-
-
-def _is_pair_of_strings(pair: object) -> bool:
-    # A dictionary of two sentences would yield the names of its languages.
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        return False
-    return isinstance(pair[0], str) and isinstance(pair[1], str)
-
-
-def _more_words_than(text: str, limit: int) -> bool:
-    # n + 1 words have at least 2n + 1 characters: most lines need no counting.
-    return len(text) > 2 * limit and len(text.split()) > limit

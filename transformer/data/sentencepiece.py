@@ -9,7 +9,8 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-from transformer.data.tokenizer import TOKENIZER_CONFIG, hugging_face_config
+from transformer.data.extras import import_extra
+from transformer.data.tokenizer import TOKENIZER_CONFIG, hugging_face_config, require_unicode
 from transformer.saving.files import read_json, require_unchanged, write_atomically, write_json
 
 SOURCE_PIECES, TARGET_PIECES = "source.spm", "target.spm"
@@ -23,13 +24,11 @@ class SentencePieceTokenizer:
 
     SentencePiece splits the text into pieces, and the vocabulary gives each piece its id. A piece
     outside the vocabulary becomes ``<unk>``, so not every text survives the round trip. Otherwise
-    text is data: a literal ``</s>`` in a sentence is split like any other characters. (Hugging
-    Face's tokenizer turns it into the end of the sentence.)
+    text is data: unlike in Hugging Face's tokenizer, a literal ``</s>`` does not end a sentence.
 
     If the vocabulary has language codes such as ``>>fra<<``, a sentence may begin with one: it
-    selects the target language of a multilingual model. An unknown code is then an error; without
-    codes in the vocabulary it is plain text. (Hugging Face's tokenizer makes it ``<unk>`` in both
-    cases.)
+    selects the target language of a multilingual model, and an unknown one is an error. Without
+    codes in the vocabulary it is plain text.
 
     Args:
         model: contents of a SentencePiece model file, such as ``source.spm``.
@@ -100,16 +99,9 @@ class SentencePieceTokenizer:
         for pieces, file in ((SOURCE_PIECES, VOCABULARY), (TARGET_PIECES, names[-1])):
             ids = read_json(folder / file)
             try:
-                pair.append(
-                    cls(
-                        (folder / pieces).read_bytes(),
-                        ids,
-                        settings["model_vocab_size"],
-                        ids[PAD],
-                        settings["bos_id"],
-                        ids[EOS],
-                    )
-                )
+                special = ids[PAD], settings["bos_id"], ids[EOS]
+                model = (folder / pieces).read_bytes()
+                pair.append(cls(model, ids, settings["model_vocab_size"], *special))
             except (KeyError, TypeError, ValueError) as error:
                 raise ValueError(f"{folder / pieces} and {file} do not load: {error}") from None
         return pair[0], pair[1]
@@ -120,18 +112,12 @@ class SentencePieceTokenizer:
         model_max_length: int | None = None,
         target: "SentencePieceTokenizer | None" = None,
     ) -> list[str]:
-        """Write the files that :meth:`load_pair` and Hugging Face's ``MarianTokenizer`` read.
+        """Write the files that :meth:`load_pair` and ``MarianTokenizer`` read; return their names.
 
         Args:
             folder: created if it does not exist; files of these names are replaced.
             model_max_length: most tokens that the model takes, EOS included; None for no limit.
             target: the tokenizer of the target language; None for this one.
-
-        Returns:
-            The names of the files.
-
-        Raises:
-            OSError: if a file cannot be written.
         """
         folder, target = Path(folder), target or self
         separate = target.vocabulary != self.vocabulary
@@ -162,22 +148,15 @@ class SentencePieceTokenizer:
         return self.vocab_size
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of one text, without special tokens.
+        """Return the token ids of one text, without special tokens; so does ``tokenizer(text)``.
 
-        ``tokenizer(text)`` does the same.
-
-        Args:
-            text: a sentence, after its language code if the model needs one.
+        The text begins with a language code if the model needs one.
 
         Raises:
             ValueError: if the text begins with an unknown language code although the vocabulary
                 has others, or if it holds half a surrogate pair.
         """
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            found = error.object[error.start]
-            raise ValueError(f"texts must be valid Unicode, got {found!r}") from None
+        require_unicode(text)
         code = _CODE.match(text) if self.language_codes else None
         pieces = []
         if code:
@@ -191,7 +170,7 @@ class SentencePieceTokenizer:
     __call__ = encode
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of many texts; see :meth:`encode`."""
+        """Return the token ids of each text; see :meth:`encode`."""
         return [self.encode(text) for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -201,7 +180,7 @@ class SentencePieceTokenizer:
         return self._processor.decode(pieces).replace("▁", " ").strip() if pieces else ""
 
     def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
-        """Return the texts of many rows of token ids; see :meth:`decode`."""
+        """Return the text of each row of token ids; see :meth:`decode`."""
         return [self.decode(ids) for ids in batch]
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
@@ -219,11 +198,4 @@ class SentencePieceTokenizer:
 
 def import_sentencepiece() -> Any:
     """Import `sentencepiece`, or raise the error that says how to install it."""
-    try:
-        import sentencepiece
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "Marian models need the package sentencepiece: pip install 'transformer-book[marian]'",
-            name=error.name,
-        ) from None
-    return sentencepiece
+    return import_extra("a Marian model", "marian", "sentencepiece")

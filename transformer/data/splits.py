@@ -46,18 +46,17 @@ def split_by_component(
 ) -> dict[str, Split]:
     """Split pairs so that no sentence of one split occurs on the same side of another.
 
-    Components are shuffled. The first ones form the test split, the next ones the validation
-    split, and the rest the training split. Components are not divided. A component larger than a
-    whole split stays in training: in subtitles, for example, "Yes." connects a large part of the
-    corpus. A split with fewer pairs than requested gives a warning.
+    Components are shuffled and not divided. The first ones form the test split, the next ones the
+    validation split, and the rest the training split. A component larger than a whole split stays
+    in training: in subtitles, for example, "Yes." connects a large part of the corpus. A split
+    with fewer pairs than requested gives a warning.
 
     Args:
         pairs: all pairs.
-        validation_size: number of validation pairs to aim at, at least 1. There may be up to twice
-            as many, and fewer if the other components are larger than this.
+        validation_size: number of validation pairs to aim at, at least 1; up to twice as many.
         test_size: the same for the test split, 0 for no test split.
-        seed: seed of the shuffle, which sorts by a hash of the text: the result is the same on
-            every machine and with every version of Python and its libraries.
+        seed: of the shuffle, which sorts by a hash of the text: the result is the same on every
+            machine and with every version of Python and its libraries.
         keep_out: a further test set. Pairs that share a source or a target sentence with it are in
             neither training nor validation.
 
@@ -128,26 +127,22 @@ def find_leaks(splits: Mapping[str, Split]) -> list[str]:
     once and may be larger than the memory.
     """
     held_out = {name: split for name, split in splits.items() if name != "train"}
+    names = ["train", *held_out]
     sentences = {name: (set(split.source), set(split.target)) for name, split in held_out.items()}
-    sizes = {name: len(split) for name, split in held_out.items()}
-    equal = {name: sum(a == b for a, b in split) for name, split in held_out.items()}
-
     # Of the training text, only the sentences that are held out as well are kept.
-    all_sources: set[str] = set().union(*(sources for sources, _ in sentences.values()))
-    all_targets: set[str] = set().union(*(targets for _, targets in sentences.values()))
-    sources_of_train, targets_of_train = sentences["train"] = (set(), set())
-    sizes["train"] = equal["train"] = 0
-    for source, target in splits["train"]:
-        sizes["train"] += 1
-        if source == target:
-            equal["train"] += 1
-        if source in all_sources:
-            sources_of_train.add(source)
-        if target in all_targets:
-            targets_of_train.add(target)
+    known: list[set[str]] = [set().union(*side) for side in zip(*sentences.values(), strict=True)]
+    sentences["train"] = (set(), set())
+    sizes, equal = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    for name in names:
+        for pair in splits[name]:
+            sizes[name] += 1
+            equal[name] += pair[0] == pair[1]
+            if name == "train":
+                for text, held, seen in zip(pair, known, sentences["train"], strict=False):
+                    if text in held:
+                        seen.add(text)
 
     lines = []
-    names = ["train", *held_out]
     for name, other in [(name, other) for i, name in enumerate(names) for other in names[:i]]:
         sides = (held_out[name].source, held_out[name].target)
         sources, targets = (

@@ -41,17 +41,14 @@ def cached_pairs(
     """Encode a text once, and map its ids from disk in later calls.
 
     Memory stays constant: the text is read, encoded and written in chunks. Several processes may
-    call this at once, even with a shared disk; one encodes while the others wait.
+    call this at once, even with a shared disk; one encodes while the others wait. An id takes 2
+    bytes if the vocabulary has at most 65,536 tokens, otherwise 4.
 
     Args:
         tokenizer: the joint tokenizer.
         text: pairs of text, cached by their identity and the tokenizer.
         cache: folder of all cached texts; None for ``tokens`` in
             :func:`~transformer.data.corpora.local.cache_directory`.
-
-    Returns:
-        The pairs as :func:`~transformer.data.batching.encode_pairs` returns them. An id takes 2
-        bytes if the vocabulary has at most 65,536 tokens, otherwise 4.
 
     Raises:
         ValueError: if the text cannot be read.
@@ -78,11 +75,7 @@ def cached_pairs(
 def cached_tokenizer(
     text: StreamedSplit, vocab_size: int, cache: Path | str | None = None
 ) -> Tokenizer:
-    """Train a tokenizer on both sides of a text once, and load it from disk in later calls.
-
-    The arguments are those of :func:`cached_pairs` and
-    :meth:`Tokenizer.train <transformer.data.tokenizer.Tokenizer.train>`, and so are the errors.
-    """
+    """Train a tokenizer on both sides of a text once, and load it from disk in later calls."""
     content = f"{_FORMAT} {text.identity} {vocab_size}"
     file = _cache(cache) / f"{sha256(content.encode()).hexdigest()[:32]}.json"
     if not file.is_file():
@@ -98,7 +91,7 @@ def _cache(named: Path | str | None) -> Path:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Keep other processes from making the same file or folder, and explain errors of the disk."""
+    """Keep other processes from making the same file, and explain errors of the disk."""
     lock = path.with_name(f".{path.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,24 +14,16 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from operator import index
 from pathlib import Path
-from typing import Any, Protocol, Unpack, runtime_checkable
+from typing import Any, Unpack
 
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
 from transformer.saving.files import require_unchanged, write_atomically, write_json
-from transformer.saving.locate import (
-    TOKENIZER_FILES,
-    HubOptions,
-    locate,
-    require_known,
-    shipped_names,
-)
+from transformer.saving.locate import HubOptions, locate, require_known, shipped_names
 from transformer.settings import whole
 
 PAD, BOS, EOS = SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
-#: Attributes with their ids, of tokenizers and configurations.
-SPECIAL_IDS = ("pad_id", "bos_id", "eos_id")
 #: Most tokens that are learned from a text; the library takes memory for all of them first.
 LARGEST_VOCABULARY = 1_000_000
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
@@ -41,11 +33,9 @@ TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 _PROCESS = os.getpid()
 _FEW = 100
 
-# The library writes every byte as one printable character.
+# The library writes every byte as one printable character: printable ones stand for themselves,
+# the others are numbered from U+0100 on.
 _ALPHABET = pre_tokenizers.ByteLevel.alphabet()
-
-
-# Printable ones stand for themselves, the others are numbered from U+0100 on.
 _PRINTABLE = {c: ord(c) for c in _ALPHABET if ord(c) < 256}
 _OTHERS = sorted({*range(256)} - {*_PRINTABLE.values()})
 _BYTES = _PRINTABLE | {chr(256 + i): byte for i, byte in enumerate(_OTHERS)}
@@ -95,8 +85,7 @@ class Tokenizer:
         # The special tokens and all bytes are always there.
         sizes = whole(len(SPECIAL_TOKENS) + len(_ALPHABET), LARGEST_VOCABULARY)
         vocab_size = sizes("vocab_size", vocab_size)
-        if isinstance(texts, str):
-            raise TypeError("texts must be an iterable of sentences, got one string")
+        _require_many(texts)
         backend = _untrained()
         trainer = trainers.BpeTrainer(
             vocab_size=vocab_size,
@@ -120,7 +109,7 @@ class Tokenizer:
 
         Args:
             name_or_path: a shipped name ("tatoeba-en-de"), a folder, or a Hub id ("owner/name").
-            options: options of a download from the Hub, such as ``revision``.
+            options: of a download, see :class:`~transformer.saving.locate.HubOptions`.
 
         Raises:
             FileNotFoundError: if there is no such model, or the Hub cannot be reached.
@@ -128,27 +117,18 @@ class Tokenizer:
         """
         require_known(options)
         folder = Path(name_or_path)
-        shipped = isinstance(name_or_path, str) and name_or_path in shipped_names()
-        if shipped or not (folder / TOKENIZER).is_file():
+        if name_or_path in shipped_names() or not (folder / TOKENIZER).is_file():
             folder = locate(name_or_path, **options).folder
         require_unchanged(folder, TOKENIZER)
         return cls.load(folder / TOKENIZER)
 
     def save_pretrained(self, folder: Path | str, model_max_length: int | None = None) -> list[str]:
-        """Write the files that :func:`load_tokenizers` and Hugging Face's ``AutoTokenizer`` read.
-
-        ``AutoTokenizer`` gives the ids of :meth:`encode`, with ``<eos>`` at the end of each text.
+        """Write the files that :meth:`from_pretrained` and ``AutoTokenizer`` read; name them.
 
         Args:
             folder: made if it does not exist; files of these names are replaced.
             model_max_length: most tokens that the model takes, ``<eos>`` included; None for no
                 limit.
-
-        Returns:
-            The names of the files.
-
-        Raises:
-            OSError: if a file cannot be written.
         """
         self.save(Path(folder) / TOKENIZER)
         write_json(Path(folder) / TOKENIZER_CONFIG, hugging_face_config(EOS, model_max_length))
@@ -156,7 +136,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path | str) -> "Tokenizer":
-        """Load a tokenizer that :meth:`save` wrote.
+        """Load the file of a tokenizer, usually ``tokenizer.json``.
 
         Raises:
             FileNotFoundError: if there is no such file.
@@ -187,7 +167,7 @@ class Tokenizer:
         return self._backend.to_str(pretty=True)
 
     def save(self, path: Path | str) -> None:
-        """Write the tokenizer atomically to a JSON file, usually ``tokenizer.json``."""
+        """Write the tokenizer atomically to a file for :meth:`load`."""
         write_atomically(Path(path), lambda p: p.write_text(self.to_json(), encoding="utf-8"))
 
     @property
@@ -199,9 +179,7 @@ class Tokenizer:
         return self.vocab_size
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of one text, in [3, vocab_size): no special tokens.
-
-        ``tokenizer(text)`` does the same.
+        """Return the token ids of one text, in [3, vocab_size); so does ``tokenizer(text)``.
 
         Raises:
             ValueError: if the text contains half a surrogate pair, which is not valid Unicode.
@@ -215,15 +193,9 @@ class Tokenizer:
 
         A forked process, such as a worker of a ``DataLoader``, uses one.
         """
-        if isinstance(texts, str):
-            raise TypeError("texts must be an iterable of sentences, got one string")
+        _require_many(texts)
         texts = list(texts)
-        # Versions of the library differ: some refuse half a pair, some replace it by U+FFFD.
-        try:
-            "".join(texts).encode()
-        except UnicodeEncodeError as error:
-            found = error.object[error.start]
-            raise ValueError(f"texts must be valid Unicode, got {found!r}") from None
+        require_unicode("".join(texts))
         if _one_by_one(texts):
             encode = partial(self._backend.encode, add_special_tokens=False)
             return [encode(text).ids for text in texts]
@@ -268,6 +240,20 @@ class Tokenizer:
             return "".join(f"<0x{byte:02X}>" for byte in piece)
 
 
+def _require_many(texts: Iterable[str]) -> None:
+    if isinstance(texts, str):
+        raise TypeError("texts must be an iterable of sentences, got one string")
+
+
+def require_unicode(text: str) -> None:
+    """Refuse half a surrogate pair; of the libraries, some do, and some replace it by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        found = error.object[error.start]
+        raise ValueError(f"texts must be valid Unicode, got {found!r}") from None
+
+
 def _one_by_one(batch: Sequence[Any]) -> bool:
     return len(batch) < _FEW or os.getpid() != _PROCESS
 
@@ -284,12 +270,7 @@ def _untrained() -> tokenizers.Tokenizer:
 
 
 def hugging_face_config(eos: str, model_max_length: int | None) -> dict[str, Any]:
-    """Return what ``tokenizer_config.json`` holds for Hugging Face's ``AutoTokenizer``.
-
-    Args:
-        eos: the token at the end of each text.
-        model_max_length: most tokens that the model takes; None for no limit.
-    """
+    """Return what ``tokenizer_config.json`` holds for Hugging Face's ``AutoTokenizer``."""
     settings: dict[str, Any] = dict(
         tokenizer_class="PreTrainedTokenizerFast",
         pad_token=PAD,
@@ -301,9 +282,8 @@ def hugging_face_config(eos: str, model_max_length: int | None) -> dict[str, Any
         # No type ids: the models do not take them.
         model_input_names=["input_ids", "attention_mask"],
     )
-    return (
-        settings if model_max_length is None else settings | {"model_max_length": model_max_length}
-    )
+    longest = {} if model_max_length is None else dict(model_max_length=model_max_length)
+    return settings | longest
 
 
 def _require_ours(file: Any) -> None:
@@ -331,159 +311,3 @@ def _require_ours(file: Any) -> None:
     added = [(token["id"], token["content"]) for token in file["added_tokens"]]
     if added != list(enumerate(SPECIAL_TOKENS)):
         raise ValueError(f"added_tokens must be {', '.join(SPECIAL_TOKENS)}, got {added!r:.60}")
-
-
-@runtime_checkable
-class TokenizerLike(Protocol):
-    """The interface that a translator needs, with the methods of :class:`Tokenizer`."""
-
-    @property
-    def vocab_size(self) -> int: ...
-    @property
-    def pad_id(self) -> int: ...
-    @property
-    def bos_id(self) -> int: ...
-    @property
-    def eos_id(self) -> int: ...
-    def encode(self, text: str) -> list[int]: ...
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]: ...
-    def decode(self, ids: Sequence[int]) -> str: ...
-    def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]: ...
-    def tokens(self, ids: Sequence[int]) -> list[str]: ...
-
-
-def save_tokenizers(
-    source: TokenizerLike,
-    target: TokenizerLike,
-    folder: Path | str,
-    model_max_length: int | None = None,
-) -> list[str]:
-    """Write the tokenizers of a model for :func:`load_tokenizers`.
-
-    Args:
-        source: a :class:`Tokenizer`, or a
-            :class:`~transformer.data.sentencepiece.SentencePieceTokenizer`.
-        target: the same object if both languages share it.
-        folder: made if it does not exist; the files of its former tokenizers are replaced or
-            removed.
-        model_max_length: most tokens that the model takes, ``eos_id`` included; None for no limit.
-
-    Returns:
-        The names of the files.
-
-    Raises:
-        ValueError: if the tokenizers are of another kind, or two separate byte-pair encodings.
-        OSError: if a file cannot be written.
-    """
-    from transformer.data.sentencepiece import SentencePieceTokenizer
-
-    require_savable(source, target)
-    if isinstance(source, SentencePieceTokenizer):
-        assert isinstance(target, SentencePieceTokenizer)
-        names = source.save_pretrained(folder, model_max_length, target)
-    else:
-        assert isinstance(source, Tokenizer)
-        names = source.save_pretrained(folder, model_max_length)
-    for name in {*TOKENIZER_FILES} - {*names}:  # a tokenizer of another kind is found first
-        (Path(folder) / name).unlink(missing_ok=True)
-    return names
-
-
-def require_equal(names: Iterable[str], tokenizer: Any, other: Any, owner: str) -> None:
-    """Refuse a tokenizer that differs from another, or from a model's configuration.
-
-    Args:
-        names: of the attributes to compare, such as ``SPECIAL_IDS``.
-        tokenizer: the tokenizer.
-        other: what has the same attributes.
-        owner: what the error calls ``other``.
-
-    Raises:
-        ValueError: if one differs.
-    """
-    for name in names:
-        mine, theirs = getattr(tokenizer, name), getattr(other, name)
-        if mine != theirs:
-            raise ValueError(f"tokenizer has {name} {mine}, {owner} {theirs}")
-
-
-def joint_checksum(source: TokenizerLike, target: TokenizerLike) -> str | None:
-    """Return a checksum of the ids that two tokenizers give; None if one does not offer any.
-
-    Args:
-        source: that of the source language.
-        target: that of the target language; the same object if both share it.
-    """
-    sums = [getattr(each, "checksum", None) for each in (source, target)]
-    return None if None in sums else "-".join(dict.fromkeys(map(str, sums)))
-
-
-def require_own(model: Any, checksum: str | None, name: str = "tokenizer") -> None:
-    """Refuse ids of another tokenizer than that of a model; a model without one adopts it.
-
-    Args:
-        model: a :class:`~transformer.model.base.TranslationModel`.
-        checksum: from :func:`joint_checksum`; None passes.
-        name: what the error calls the tokenizer, such as "tokenizer".
-
-    Raises:
-        ValueError: if the model belongs to another one.
-    """
-    own = model.tokenizer_checksum
-    if own is None:
-        model.tokenizer_checksum = checksum
-    elif checksum not in (own, None):
-        raise ValueError(
-            f"{name} (checksum {checksum}) is not the one that the model was trained with ({own}): "
-            "the same id would mean another token"
-        )
-
-
-def require_savable(source: TokenizerLike, target: TokenizerLike) -> None:
-    """Refuse tokenizers that :func:`save_tokenizers` cannot write.
-
-    Args:
-        source: that of the source language.
-        target: the same object if both languages share it.
-
-    Raises:
-        ValueError: if they are of another kind, or two separate byte-pair encodings.
-    """
-    from transformer.data.sentencepiece import SentencePieceTokenizer
-
-    kinds = type(source), type(target)
-    joint = isinstance(source, Tokenizer) and target is source
-    if not joint and not all(issubclass(kind, SentencePieceTokenizer) for kind in kinds):
-        raise ValueError(
-            f"tokenizers must be one joint Tokenizer or two of SentencePiece, "
-            f"got {kinds[0].__name__} and {'another ' * (source is not target)}"
-            f"{kinds[1].__name__}"
-        )
-
-
-def load_tokenizers(folder: Path | str) -> tuple[TokenizerLike, TokenizerLike]:
-    """Load the tokenizers of source and target from the folder of a model.
-
-    Args:
-        folder: it holds ``tokenizer.json`` for both languages, or ``source.spm``, ``target.spm``
-            and ``vocab.json``. Checksums in the folder are compared.
-
-    Returns:
-        The tokenizer of the source and that of the target, the same object if they share it.
-
-    Raises:
-        FileNotFoundError: if there are no such files.
-        ValueError: if a file is damaged.
-        ModuleNotFoundError: if `sentencepiece` is needed and not installed.
-    """
-    from transformer.data.sentencepiece import SOURCE_PIECES, SentencePieceTokenizer
-
-    folder = Path(folder)
-    if not (folder / TOKENIZER).is_file() and (folder / SOURCE_PIECES).is_file():
-        return SentencePieceTokenizer.load_pair(folder)
-    if not (folder / TOKENIZER).is_file():
-        raise FileNotFoundError(f"{str(folder)!r} has no tokenizer: {TOKENIZER} missing")
-    names = TOKENIZER, TOKENIZER_CONFIG  # older folders have only the first
-    require_unchanged(folder, *(name for name in names if (folder / name).is_file()))
-    joint = Tokenizer.load(folder / TOKENIZER)
-    return joint, joint

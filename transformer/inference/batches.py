@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from tqdm.auto import tqdm
 
+from transformer.data.model_tokenizers import TokenizerLike
 from transformer.data.progress import in_live_notebook
-from transformer.data.tokenizer import TokenizerLike
 from transformer.inference.decoding import beam_search
 from transformer.inference.options import SearchOptions
 from transformer.inference.results import Translation

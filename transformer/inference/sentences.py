@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from transformer.data.tokenizer import TokenizerLike
+from transformer.data.extras import import_extra
+from transformer.data.model_tokenizers import TokenizerLike
 
 # Shorter ones are usually abbreviations: "USA", "OK".
 _FEWEST_CAPITALS = 4
@@ -22,15 +23,7 @@ def split_into_sentences(text: str, language: str) -> list[str]:
 
 def import_sentencex() -> Any:
     """Import the library that splits sentences, or raise an error that says how to install it."""
-    try:
-        import sentencex
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "split_sentences needs the package sentencex: "
-            "pip install 'transformer-book[sentences]'",
-            name=error.name,
-        ) from None
-    return sentencex
+    return import_extra("split_sentences", "sentences", "sentencex")
 
 
 def in_capitals(text: str) -> bool:

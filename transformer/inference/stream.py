@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Unpack
 
+from transformer.data.lines import decode_lines
 from transformer.inference.options import SearchOptions
 from transformer.inference.results import Translation
 from transformer.inference.translator import TranslateKeywords, Translator
@@ -14,31 +15,22 @@ LONGEST_LINE = 1 << 26
 
 
 def read_lines(file: Any, name: str = "standard input") -> Iterator[str]:
-    r"""Read lines of UTF-8 from a binary file, without their ends.
-
-    Args:
-        file: opened in binary mode; only ``\n`` and ``\r\n`` end a line. A byte-order mark at its
-            beginning is left out.
-        name: of the file in error messages.
+    """Read lines of UTF-8 from a binary file, as :func:`~transformer.data.lines.decode_lines` does.
 
     Raises:
         ValueError: if a line is longer than ``LONGEST_LINE`` or not UTF-8, after those before it
-            are yielded.
+            are yielded; the message names the file.
     """
+    return decode_lines(_lines(file, name), name)
+
+
+def _lines(file: Any, name: str) -> Iterator[bytes]:
     number = 0
     while line := file.readline(LONGEST_LINE + 1):
         number += 1
         if len(line) > LONGEST_LINE:
             raise ValueError(f"{name}, line {number}: more than {LONGEST_LINE:,} bytes")
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            byte = line[error.start]
-            raise ValueError(
-                f"{name} is not UTF-8: line {number} holds the byte 0x{byte:02x}"
-            ) from None
-        if text:  # more than a byte-order mark
-            yield text.removesuffix("\n").removesuffix("\r")
+        yield line
 
 
 class LineKeywords(TranslateKeywords, total=False):

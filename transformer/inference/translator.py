@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.data.tokenizer import (
+from transformer.data.model_tokenizers import (
     SPECIAL_IDS,
     TokenizerLike,
     joint_checksum,

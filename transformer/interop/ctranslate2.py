@@ -13,8 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from transformer.data.extras import import_extra
+from transformer.data.model_tokenizers import TokenizerLike, load_tokenizers, save_tokenizers
 from transformer.data.sentencepiece import UNKNOWN, SentencePieceTokenizer
-from transformer.data.tokenizer import Tokenizer, TokenizerLike, load_tokenizers, save_tokenizers
+from transformer.data.tokenizer import Tokenizer
 from transformer.inference.decoding import length_penalty
 from transformer.inference.options import SearchOptions
 from transformer.inference.sentences import encode_sentences
@@ -129,8 +131,6 @@ class CTranslate2Translator:
             _own_pieces(tokenizer) for tokenizer in (self.tokenizer, self.target_tokenizer)
         )
         self._ids = {piece: i for i, piece in self._target.items()}
-        # Folders of earlier versions leave EOS to the engine.
-        self._end = [] if settings["add_source_eos"] else [self._source[self.tokenizer.eos_id]]
         self.engine = _ctranslate2().Translator(
             str(folder), device, intra_threads=threads, compute_type=compute_type or "default"
         )
@@ -149,13 +149,11 @@ class CTranslate2Translator:
 
         With float32 and ``beam_size`` 1 the result is the same up to rounding. Beam search differs
         in two rules. First, an ending counts only if it is among the ``beam_size`` best
-        continuations of a step (ours considers twice as many), and the search continues until the
-        best continuation is an ending and ``beam_size`` endings are found. (CTranslate2's own
-        penalty is fairseq's, and decides when to stop. Here it is off, and
-        :func:`~transformer.inference.decoding.length_penalty` ranks the endings; a long one that
-        the penalty would have favoured may come too late.) Second, the longest sentence of a
-        batch sets the length limit for all. The book's page on speed counts how many of 1,000
-        translations stay the same.
+        continuations of a step (ours considers twice as many), and the search continues until
+        ``beam_size`` endings are found; only then does our
+        :func:`~transformer.inference.decoding.length_penalty` rank them. Second, the longest
+        sentence of a batch sets the length limit for all. The book's page on speed counts how many
+        of 1,000 translations stay the same.
         """
         chosen = SearchOptions.of(options, **search)
         batch_size = COUNT("batch_size", batch_size)
@@ -166,15 +164,12 @@ class CTranslate2Translator:
         given = list(texts)
         names = [f"texts[{i}]" for i in range(len(given))]
         rows = encode_sentences(given, names, self.tokenizer, self.max_source_length)
-        sources = [[self._source[i] for i in row] + self._end for row in rows]
-        order = sorted(
-            (i for i, pieces in enumerate(sources) if len(pieces) > len(self._end)),
-            key=lambda i: len(sources[i]),
-        )
+        sources = [[self._source[i] for i in [*row, self.tokenizer.eos_id]] for row in rows]
+        order = sorted((i for i, row in enumerate(rows) if row), key=lambda i: len(rows[i]))
         translations = [""] * len(sources)
         for start in range(0, len(order), batch_size):
             batch = order[start : start + batch_size]
-            limit = chosen.max_length or len(sources[batch[-1]]) - len(self._end) + EXTRA_LENGTH
+            limit = chosen.max_length or len(rows[batch[-1]]) + EXTRA_LENGTH
             found = self.engine.translate_batch(
                 [sources[i] for i in batch],
                 beam_size=chosen.beam_size,
@@ -194,7 +189,6 @@ class CTranslate2Translator:
 
 
 def _best(result: Any, options: SearchOptions) -> list[str]:
-    """Return the tokens of the ending with the best score under our penalty."""
 
     def score(place: int) -> float:
         length = max(len(result.hypotheses[place]), 1)
@@ -204,13 +198,7 @@ def _best(result: Any, options: SearchOptions) -> list[str]:
 
 
 def _ctranslate2() -> Any:
-    try:
-        import ctranslate2.converters  # noqa: F401
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "CTranslate2 needs the package ctranslate2: pip install 'transformer-book[export]'"
-        ) from None
-    return ctranslate2
+    return import_extra("CTranslate2", "export", "ctranslate2", "ctranslate2.converters")
 
 
 def _pieces(tokenizer: Tokenizer | SentencePieceTokenizer, config: TransformerConfig) -> list[str]:
@@ -244,7 +232,6 @@ def _require_known(config: TransformerConfig) -> None:
 
 @torch.no_grad()
 def _specification(model: Transformer) -> Any:
-    """Build the specification that CTranslate2's converters store."""
     engine, c = _ctranslate2(), model.config
     kinds = engine.specs.transformer_spec
     has_norm = not isinstance(model.encoder_norm, nn.Identity)

@@ -7,8 +7,9 @@ folder, without this package. ``readmes/`` has one for each form, with gaps for 
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Literal
+from typing import Literal, cast
 
+from transformer.data.model_tokenizers import require_savable
 from transformer.data.sentencepiece import (
     TARGET_VOCABULARY,
     VOCABULARY,
@@ -37,24 +38,12 @@ _READMES = files("transformer.interop").joinpath("readmes")
 
 
 def checked(translator: Translator) -> tuple[Transformer, Tokenizers]:
-    """Return the model and the tokenizers of source and target, if they can be exported.
-
-    Raises:
-        ValueError: if the model is not a Transformer, or the tokenizers are neither one joint
-            :class:`~transformer.data.tokenizer.Tokenizer` nor two of
-            :class:`~transformer.data.sentencepiece.SentencePieceTokenizer`.
-    """
+    """Return the model and the tokenizers of a translator, or raise ValueError."""
     model, source, target = translator.model, translator.tokenizer, translator.target_tokenizer
     if not isinstance(model, Transformer):
         raise ValueError(f"model must be a Transformer, got {type(model).__name__}")
-    if isinstance(source, Tokenizer) and target is source:
-        return model, (source, source)
-    if isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer):
-        return model, (source, target)
-    raise ValueError(
-        "translator must have one joint tokenizer of transformer.data.tokenizer, or two of "
-        "transformer.data.sentencepiece"
-    )
+    require_savable(source, target)
+    return model, cast(Tokenizers, (source, target))
 
 
 def write_readme(translator: Translator, folder: Path, form: Form) -> None:
@@ -71,7 +60,6 @@ def write_readme(translator: Translator, folder: Path, form: Form) -> None:
 
 
 def _fill(name: str, translator: Translator) -> str:
-    """Return one of the files of ``readmes/`` with the settings of a translator."""
     source, target = translator.tokenizer, translator.target_tokenizer
     c, in_bytes = translator.model.config, isinstance(source, Tokenizer)
     own = getattr(source, "vocabulary", None) != getattr(target, "vocabulary", None)

@@ -23,7 +23,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from transformer.data.tokenizer import save_tokenizers
+from transformer.data.extras import import_extra
+from transformer.data.model_tokenizers import save_tokenizers
 from transformer.fast import disable
 from transformer.inference.translator import Translator
 from transformer.interop.export import checked, write_readme
@@ -35,10 +36,13 @@ from transformer.saving.files import require_unchanged, write_json, write_manife
 GraphKind = Literal["torch", "onnx"]
 ENDINGS = dict(torch=".pt2", onnx=".onnx")
 CONFIG = "config.json"
-ENCODER_NAMES = ["source"], ["cross_key", "cross_value"]
-STEP_NAMES = (
-    ["token", "source", "cross_key", "cross_value", "past_key", "past_value"],
-    ["logits", "key", "value"],
+#: The files, and what goes into a graph and comes out.
+NAMES = dict(
+    encoder=(["source"], ["cross_key", "cross_value"]),
+    step=(
+        ["token", "source", "cross_key", "cross_value", "past_key", "past_value"],
+        ["logits", "key", "value"],
+    ),
 )
 # torch.export treats lengths of 0 and 1 as special, so the example uses neither.
 BATCH, SOURCE, PAST = 2, 3, 4
@@ -47,11 +51,7 @@ Graph = Callable[..., tuple[Tensor, ...]]
 
 
 class EncoderGraph(nn.Module):
-    """Compute everything that is needed once per sentence.
-
-    Args:
-        model: the model whose weights to use.
-    """
+    """Compute everything that is needed once per sentence."""
 
     def __init__(self, model: Transformer):
         super().__init__()
@@ -60,22 +60,14 @@ class EncoderGraph(nn.Module):
     def forward(
         self, source: Int[Tensor, "B S"]
     ) -> tuple[Float[Tensor, "N B kv_heads S d_k"], Float[Tensor, "N B kv_heads S d_v"]]:
-        """Return the keys and values of the source for each decoder layer.
-
-        Args:
-            source: ids that end in EOS, padded with ``pad_id``.
-        """
+        """Return the keys and values of a source with EOS for each decoder layer."""
         memory = self.model.encode(source)
         pairs = [layer.cross_attention.project_memory(memory) for layer in self.model.decoder]
         return torch.stack([key for key, _ in pairs]), torch.stack([value for _, value in pairs])
 
 
 class StepGraph(nn.Module):
-    """Compute everything that is needed once per token.
-
-    Args:
-        model: the model whose weights to use.
-    """
+    """Compute everything that is needed once per token."""
 
     def __init__(self, model: Transformer):
         super().__init__()
@@ -92,13 +84,8 @@ class StepGraph(nn.Module):
     ) -> tuple[Float[Tensor, "B V"], Float[Tensor, "..."], Float[Tensor, "..."]]:
         """Return the logits of the next token, and keys and values that are one longer.
 
-        Args:
-            token: ``bos_id`` at first, then the token that was chosen.
-            source: the ids that the encoder read, for their padding.
-            cross_key: from the encoder.
-            cross_value: from the encoder.
-            past_key: from the previous step; T = 0 at first.
-            past_value: from the previous step; T = 0 at first.
+        ``token`` is ``bos_id`` at first, then what was chosen. The past is from the previous step,
+        at first with T = 0; the source is what the encoder read, for its padding.
         """
         model = self.model
         mask = padding_mask(source, model.config.pad_id)
@@ -167,7 +154,6 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
     folder = Path(folder)
     model = copy.deepcopy(original).cpu().float().eval()
     disable(model)  # the fast classes cannot be exported
-    write = _write_onnx if kind == "onnx" else _write_torch
     if kind == "onnx":
         _onnxruntime()
     folder.mkdir(parents=True, exist_ok=True)
@@ -193,26 +179,22 @@ def to_graphs(translator: Translator, folder: Path | str, kind: GraphKind = "tor
         # Not views: the graph would then require a view at each call.
         arguments = (torch.full((BATCH,), model.config.bos_id), inputs, *cross, *before)
         programs += [torch.export.export(step, arguments, dynamic_shapes=free_step, **_deferred())]
-    ending = ENDINGS[kind]
-    for name in ("encoder", "step"):
-        for other in ENDINGS.values():  # load_graphs must not find the other kind
-            (folder / f"{name}{other}").unlink(missing_ok=True)
-    write(programs[0], folder / "encoder", ENCODER_NAMES, free_encoder)
-    write(programs[1], folder / "step", STEP_NAMES, free_step)
-    write_manifest(folder, CONFIG, *files, f"encoder{ending}", f"step{ending}")
+    for name, program, free in zip(NAMES, programs, (free_encoder, free_step), strict=True):
+        for ending in ENDINGS.values():  # load_graphs must not find the other kind
+            (folder / f"{name}{ending}").unlink(missing_ok=True)
+        path = folder / f"{name}{ENDINGS[kind]}"
+        if kind == "torch":
+            torch.export.save(program, path)
+        else:
+            _write_onnx(program, path, free)
+        files.append(path.name)
+    write_manifest(folder, CONFIG, *files)
     write_readme(translator, folder, kind)
     return _require_equal(model, *load_graphs(folder))
 
 
 def load_graphs(folder: Path | str) -> tuple[Graph, Graph]:
-    """Load encoder and step of either kind.
-
-    Args:
-        folder: the folder that :func:`to_graphs` wrote.
-
-    Returns:
-        Two functions of tensors that are called like :class:`EncoderGraph` and
-        :class:`StepGraph`.
+    """Load encoder and step of either kind, as functions that are called like the two graphs.
 
     Raises:
         FileNotFoundError: if there are no such files.
@@ -220,11 +202,12 @@ def load_graphs(folder: Path | str) -> tuple[Graph, Graph]:
         ModuleNotFoundError: if they are ONNX and ``onnxruntime`` is not installed.
     """
     for kind, ending in ENDINGS.items():
-        paths = [Path(folder) / f"{name}{ending}" for name in ("encoder", "step")]
+        paths = [Path(folder) / f"{name}{ending}" for name in NAMES]
         if all(path.is_file() for path in paths):
             require_unchanged(folder, *(path.name for path in paths))
-            load = _load_onnx if kind == "onnx" else _load_torch
-            return load(paths[0]), load(paths[1])
+            if kind == "onnx":
+                return _load_onnx(paths[0]), _load_onnx(paths[1])
+            return torch.export.load(paths[0]).module(), torch.export.load(paths[1]).module()
     raise FileNotFoundError(f"{str(folder)!r} has no encoder and step, as .pt2 or .onnx")
 
 
@@ -238,18 +221,12 @@ def _deferred() -> dict[str, Any]:
     return {name: True} if name in inspect.signature(torch.export.export).parameters else {}
 
 
-Names = tuple[list[str], list[str]]
 Dimensions = tuple[dict[int, Any], ...]
 
 
-def _write_torch(program: Any, path: Path, names: Names, free: Dimensions) -> None:
-    torch.export.save(program, path.with_suffix(ENDINGS["torch"]))
-
-
-def _write_onnx(program: Any, path: Path, names: Names, free: Dimensions) -> None:
+def _write_onnx(program: Any, path: Path, free: Dimensions) -> None:
     import onnx
 
-    path = path.with_suffix(ENDINGS["onnx"])
     # Silence the exporter's list of operators from libraries that are not installed.
     logger = logging.getLogger("torch.onnx")
     level = logger.level
@@ -261,8 +238,8 @@ def _write_onnx(program: Any, path: Path, names: Names, free: Dimensions) -> Non
                 program,
                 f=path,
                 dynamo=True,
-                input_names=names[0],
-                output_names=names[1],
+                input_names=NAMES[path.stem][0],
+                output_names=NAMES[path.stem][1],
                 external_data=False,
                 verbose=False,
             )
@@ -285,15 +262,11 @@ def _name_dimensions(graph: Any, free: Dimensions) -> None:
                 dim.dim_param = re.sub(r"\w+", lambda m: named.get(m[0], m[0]), dim.dim_param)
 
 
-def _load_torch(path: Path) -> Graph:
-    return torch.export.load(path).module()
-
-
 def _load_onnx(path: Path) -> Graph:
     session = _onnxruntime().InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    names = ENCODER_NAMES[0] if path.stem == "encoder" else STEP_NAMES[0]
 
     def run(*tensors: Tensor) -> tuple[Tensor, ...]:
+        names = NAMES[path.stem][0]
         given = {name: t.numpy() for name, t in zip(names, tensors, strict=True)}
         return tuple(torch.from_numpy(found) for found in session.run(None, given))
 
@@ -301,15 +274,7 @@ def _load_onnx(path: Path) -> Graph:
 
 
 def _onnxruntime() -> Any:
-    try:
-        import onnx  # noqa: F401
-        import onnxruntime
-        import onnxscript  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"ONNX needs the package {error.name}: pip install 'transformer-book[export]'"
-        ) from None
-    return onnxruntime
+    return import_extra("ONNX", "export", "onnxruntime", "onnx", "onnxscript")
 
 
 @torch.no_grad()

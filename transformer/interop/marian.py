@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -28,6 +26,7 @@ from transformer.data.sentencepiece import (
 from transformer.inference.translator import Translator
 from transformer.interop.marian_weights import convert, vocabulary_sizes
 from transformer.model.config import Activation, TransformerConfig
+from transformer.saving.locate import download
 
 CONFIG, WEIGHTS, PICKLE = "config.json", "model.safetensors", "pytorch_model.bin"
 NEEDED = (CONFIG, SOURCE_PIECES, TARGET_PIECES, VOCABULARY)
@@ -48,6 +47,13 @@ ONLY = dict(
     add_final_layer_norm=False,
     static_position_embeddings=True,
 )
+#: Fields of our configuration, and what Marian's calls them.
+NAMES = dict(
+    d_model="d_model", d_ff="encoder_ffn_dim", num_heads="encoder_attention_heads",
+    num_layers="encoder_layers", num_decoder_layers="decoder_layers", dropout="dropout",
+    attention_dropout="attention_dropout", activation_dropout="activation_dropout",
+    max_length="max_position_embeddings", pad_id="pad_token_id", eos_id="eos_token_id",
+)  # fmt: skip
 ACTIVATIONS: dict[str, Activation] = dict(relu="relu", gelu="gelu", swish="silu", silu="silu")
 # The table of positions is computed, so the weights do not limit its size.
 _MOST_POSITIONS = 1 << 27
@@ -62,22 +68,17 @@ def from_marian(name_or_path: str | Path, device: torch.device | str | None = No
         translator.translate(texts, beam_size=6, alpha=1.0, penalty="fairseq")
 
     *What is equal.* The logits of ``translator.model`` for the tokens of Marian's vocabulary, to
-    rounding, for any padding. Token ids are Marian's own; a decoder input starts with
-    ``config.bos_id`` instead of their ``decoder_start_token_id``. Attention weights are equal too,
-    and so are greedy translations if theirs may not choose padding.
+    rounding, for any padding, attention weights, and token ids; a decoder input starts with
+    ``config.bos_id`` instead of their ``decoder_start_token_id``. Greedy translations are equal if
+    theirs may not choose padding, as the settings of OPUS-MT say (``bad_words_ids`` and
+    ``renormalize_logits=True``).
 
-    *What differs.* Padding is never produced. Hugging Face's model can choose it; its ``generate``
-    removes it by ``bad_words_ids`` and ``renormalize_logits=True``, as the settings of OPUS-MT say.
-    With these, ``early_stopping="never"``, ``forced_eos_token_id=None`` and the same maximum
-    length, its beams score as ours do with ``penalty="fairseq"`` and alpha = ``length_penalty``.
-    One rule of the search still differs: theirs lets a sentence end only among the ``num_beams``
-    best continuations of a step, ours among twice as many, so ours may find a better ending. Their
-    defaults stop sooner (``early_stopping=False``) and allow more tokens (``max_length=512``; ours
-    is the source's length plus 50).
-
-    The folder's generation settings (beam size, length limit and the like) are ignored, and so is
-    layer drop. Weights become float32. Matrices that Marian shares are separate here, so the
-    parameter count is larger.
+    *What differs.* With these, ``early_stopping="never"``, ``forced_eos_token_id=None`` and equal
+    maximum lengths, their beams score as ours with ``penalty="fairseq"`` and alpha =
+    ``length_penalty``, but a sentence ends only among the ``num_beams`` best continuations of a
+    step, ours among twice as many. Their defaults stop sooner and allow more tokens. The folder's
+    generation settings and layer drop are ignored. Weights become float32. Matrices that Marian
+    shares are separate here.
 
     Args:
         name_or_path: a folder, or a Hub id such as "Helsinki-NLP/opus-mt-en-de", which is
@@ -86,10 +87,6 @@ def from_marian(name_or_path: str | Path, device: torch.device | str | None = No
             ``model.safetensors`` or else ``pytorch_model.bin``, which is opened with
             ``torch.load(weights_only=True)`` and runs no code.
         device: where to put the model; None for the CPU.
-
-    Returns:
-        A translator whose model is in evaluation mode. It can be trained, saved with its
-        ``save_pretrained``, loaded with ``Translator.from_pretrained``, and exported.
 
     Raises:
         FileNotFoundError: if there is no such folder or repository, a file is missing, or the Hub
@@ -113,15 +110,7 @@ def from_marian(name_or_path: str | Path, device: torch.device | str | None = No
 
 
 def locate_marian(name_or_path: str | Path) -> Path:
-    """Find the folder of a Marian model, or download it.
-
-    Args:
-        name_or_path: a folder, or a Hub id such as "Helsinki-NLP/opus-mt-en-de". A ``Path`` always
-            means a folder. Downloads stay in the Hub's cache; the pickle is downloaded only if
-            there are no safetensors.
-
-    Returns:
-        A folder that has all files.
+    """Find the folder of a Marian model, or download it: a pickle if there are no safetensors.
 
     Raises:
         FileNotFoundError: if there is no such folder or repository, if it lacks a file, or if the
@@ -141,10 +130,7 @@ def locate_marian(name_or_path: str | Path) -> Path:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Read all tensors of a folder, on the CPU in float32.
-
-    Safetensors are preferred. Most OPUS-MT repositories have only a pickle; it is opened with
-    ``torch.load(weights_only=True)``, which builds tensors and runs no code.
+    """Read all tensors of a folder, on the CPU in float32; safetensors if there are any.
 
     Raises:
         ValueError: if the file is damaged or holds something else, or if a pickle would have to be
@@ -163,7 +149,6 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def _configuration(settings: dict[str, Any]) -> TransformerConfig:
-    """Translate Marian's settings; raise ValueError for what our model lacks."""
     kind = settings.get("model_type", "marian")
     if kind != "marian":
         raise ValueError(f"model_type must be 'marian', got {kind!r}")
@@ -190,21 +175,11 @@ def _configuration(settings: dict[str, Any]) -> TransformerConfig:
             raise ValueError(f"{name} must be in [0, {fewest}), got {settings[name]}")
     return TransformerConfig(
         vocab_size=start + 1,
-        d_model=settings["d_model"],
-        d_ff=settings["encoder_ffn_dim"],
-        num_heads=settings["encoder_attention_heads"],
-        num_layers=settings["encoder_layers"],
-        num_decoder_layers=settings["decoder_layers"],
-        dropout=settings["dropout"],
-        attention_dropout=settings["attention_dropout"],
-        activation_dropout=settings["activation_dropout"],
         activation=ACTIVATIONS[activation],
-        max_length=settings["max_position_embeddings"],
         sharing="none",
         layer_norm_eps=1e-5,
-        pad_id=settings["pad_token_id"],
         bos_id=start,
-        eos_id=settings["eos_token_id"],
+        **{ours: settings[theirs] for ours, theirs in NAMES.items()},
     )
 
 
@@ -229,7 +204,6 @@ def _require_fitting(config: TransformerConfig, sizes: list[int]) -> None:
 def _tokenizers(
     folder: Path, settings: dict[str, Any], config: TransformerConfig
 ) -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
-    """Load the tokenizers of source and target; the target may have its own vocabulary."""
     separate = not settings["share_encoder_decoder_embeddings"]
     own = separate and (folder / TARGET_VOCABULARY).is_file()
     source_size, target_size = vocabulary_sizes(settings)
@@ -283,17 +257,5 @@ def _read(path: Path, reader: Callable[[Path], Any]) -> Any:
 
 def _download(name: str) -> Path:
     unknown = f"no Marian model {name!r}: neither a folder nor"
-    if name.count("/") != 1:
-        raise FileNotFoundError(f"{unknown} a Hub id like 'owner/name'")
-    try:
-        wanted = [*NEEDED, TARGET_VOCABULARY, WEIGHTS]
-        folder = Path(snapshot_download(name, allow_patterns=wanted))
-        if not (folder / WEIGHTS).is_file():
-            folder = Path(snapshot_download(name, allow_patterns=[PICKLE]))
-        return folder
-    except (HFValidationError, RepositoryNotFoundError):
-        raise FileNotFoundError(f"{unknown} on the Hugging Face Hub") from None
-    except OSError as error:  # errors of the Hub, the network and the disk
-        raise FileNotFoundError(
-            f"{unknown} within reach on the Hugging Face Hub ({type(error).__name__})"
-        ) from None
+    folder = download(name, [*NEEDED, TARGET_VOCABULARY, WEIGHTS], unknown)
+    return folder if (folder / WEIGHTS).is_file() else download(name, [PICKLE], unknown)

@@ -19,7 +19,7 @@ from transformer.data.sentencepiece import (
 from transformer.data.tokenizer import TOKENIZER, TOKENIZER_CONFIG, Tokenizer, hugging_face_config
 from transformer.inference.translator import Translator
 from transformer.interop.export import LENGTH_PENALTY, checked, write_readme
-from transformer.interop.marian import CONFIG, ONLY, WEIGHTS
+from transformer.interop.marian import CONFIG, NAMES, ONLY, WEIGHTS
 from transformer.interop.marian_weights import (
     IMPOSSIBLE,
     OUTPUT,
@@ -52,20 +52,18 @@ GENERATION = "generation_config.json"
 def to_marian(translator: Translator, folder: Path | str) -> None:
     """Write a folder that Hugging Face's ``MarianMTModel`` and ``AutoTokenizer`` load.
 
-    ``from_marian`` loads it too. *What is equal*: the logits of all tokens except padding and BOS,
-    which can no longer be chosen. They agree up to the epsilon of the layer norms, which is always
-    1e-5 in Marian.
+    ``from_marian`` loads it too. The logits are equal, up to the epsilon of the layer norms, always
+    1e-5 in Marian; padding and BOS can no longer be chosen.
 
     A model with one joint :class:`~transformer.data.tokenizer.Tokenizer` gets its
     ``tokenizer.json``, with the same ids for any text, and SentencePiece files, which
-    ``MarianTokenizer`` and ``from_marian`` read. *What differs* in the latter: SentencePiece has no
-    byte fallback, so a character without a token of its own becomes ``<unk>``, a token added at the
-    end. Other text is nearly always split the same way: the merges apply in the same order, but the
-    text is not split into words first.
+    ``MarianTokenizer`` and ``from_marian`` read. These have no byte fallback: a character without a
+    token of its own becomes ``<unk>``, a token added at the end. Other text is nearly always split
+    the same way: the merges apply in the same order, but the text is not split into words first.
 
     A model of ``from_marian`` is restored up to rounding: the same vocabulary, the same shared
     matrices, and the bias of the logits in its place. After further training the matrices differ,
-    and the folder holds each of them; the logits are equal.
+    and the folder holds each of them.
 
     Args:
         translator: a Transformer with one :class:`~transformer.data.tokenizer.Tokenizer`, or with
@@ -73,7 +71,6 @@ def to_marian(translator: Translator, folder: Path | str) -> None:
         folder: created if missing; files of these names are replaced.
 
     Raises:
-        OSError: if a file cannot be written.
         ValueError: if the model has an option that Marian lacks, or the tokenizers are of another
             kind.
     """
@@ -166,10 +163,8 @@ def _convert(
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return Marian's settings, and all tensors by Hugging Face's names.
 
-    Args:
-        model: ours.
-        sizes: rows of source and target in vocabularies of Marian, which lack our BOS. None for
-            all our rows and one more, for ``<unk>``.
+    ``sizes`` are the rows of source and target in vocabularies of Marian, which lack our BOS; None
+    for all our rows and one more, for ``<unk>``.
     """
     c = model.config
     back = coordinate_order(c.d_model).argsort()
@@ -228,9 +223,8 @@ def _unfold(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, bool] | None:
     """Undo what ``from_marian`` did to a model whose output matrix was that of the target.
 
-    Returns:
-        The embeddings of source and target, the bias of the logits, the shift of the last norm,
-        and whether Marian scales embeddings; None if the output matrix is another.
+    Return the embeddings of source and target, the bias of the logits, the shift of the last norm,
+    and whether Marian scales embeddings; None if the output matrix is another.
     """
     norm = model.decoder[-1].feed_forward_residual.norm
     assert isinstance(norm, nn.LayerNorm)
@@ -243,26 +237,17 @@ def _unfold(
     return None
 
 
-def _settings(config: TransformerConfig) -> dict[str, Any]:
+def _settings(c: TransformerConfig) -> dict[str, Any]:
     return dict(
         model_type="marian",
         architectures=["MarianMTModel"],
-        d_model=config.d_model,
-        encoder_layers=config.num_layers,
-        decoder_layers=config.num_decoder_layers or config.num_layers,
-        encoder_attention_heads=config.num_heads,
-        decoder_attention_heads=config.num_heads,
-        encoder_ffn_dim=config.d_ff,
-        decoder_ffn_dim=config.d_ff,
-        activation_function=ACTIVATIONS[config.activation],
-        dropout=config.dropout,
-        attention_dropout=config.attention_dropout,
-        activation_dropout=config.activation_dropout,
-        max_position_embeddings=config.max_length,
+        decoder_attention_heads=c.num_heads,
+        decoder_ffn_dim=c.d_ff,
+        activation_function=ACTIVATIONS[c.activation],
+        decoder_start_token_id=c.pad_id,
+        **{theirs: getattr(c, ours) for ours, theirs in NAMES.items()}
+        | dict(decoder_layers=c.num_decoder_layers or c.num_layers),
         **ONLY,
-        pad_token_id=config.pad_id,
-        eos_token_id=config.eos_id,
-        decoder_start_token_id=config.pad_id,
     )
 
 

@@ -19,7 +19,7 @@ One list of names (:func:`stack_names`) serves both directions.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -50,21 +50,13 @@ FEED_FORWARD = {
 }
 
 
-@dataclass(frozen=True)
-class NamePair:
-    """A parameter of ours and the tensor of theirs that holds the same numbers.
-
-    Args:
-        ours: name of the parameter in a :class:`~transformer.model.transformer.Transformer`.
-        theirs: name of the tensor in Hugging Face's ``MarianMTModel``.
-        rows: whether its rows are the coordinates of a d_model vector, whose order differs.
-        columns: the same for its columns.
-    """
+class NamePair(NamedTuple):
+    """A parameter of ours and the tensor of ``MarianMTModel`` that holds the same numbers."""
 
     ours: str
     theirs: str
-    rows: bool = False
-    columns: bool = False
+    rows: bool = False  #: are the coordinates of a d_model vector, whose order differs
+    columns: bool = False  #: the same for its columns
 
 
 def layer_names(stack: str, number: int) -> Iterator[NamePair]:
@@ -118,19 +110,15 @@ def vocabulary_sizes(settings: Mapping[str, Any]) -> tuple[int, int]:
 def convert(
     tensors: Mapping[str, Tensor], settings: Mapping[str, Any], config: TransformerConfig
 ) -> Transformer:
-    """Make our model with Marian's weights.
+    """Make our model with Marian's weights, in evaluation mode.
 
     Args:
         tensors: Marian's, by Hugging Face's names.
         settings: Marian's, complete.
         config: ours; its ``sharing`` is "none", and its last id is ``bos_id``.
 
-    Returns:
-        The model, in evaluation mode.
-
     Raises:
-        ValueError: if a tensor is missing, left over or of another shape than the settings say, or
-            if the positions are not Marian's sinusoids.
+        ValueError: if a tensor is missing, has another shape or no place in our model.
     """
     model = Transformer(config)
     weights = _Weights(dict(tensors), coordinate_order(config.d_model))
@@ -178,7 +166,6 @@ class _Weights:
 
 
 def _fill_vocabulary(model: Transformer, weights: _Weights, settings: Mapping[str, Any]) -> None:
-    """Fill the two embeddings and the output matrix."""
     share, tie = settings["share_encoder_decoder_embeddings"], settings["tie_word_embeddings"]
     # A file holds one copy of shared matrices, under any of their names.
     source_names = [SOURCE] + share * [SHARED] + (share and tie) * [TARGET, OUTPUT]
@@ -237,11 +224,9 @@ def fold_bias(
 def unfold_bias(
     folded: Float[Tensor, "V d_model"], rows: Float[Tensor, "V d_model"], norm: nn.LayerNorm
 ) -> tuple[Float[Tensor, " V"], Float[Tensor, " d_model"]] | None:
-    """Undo :func:`fold_bias`.
+    """Undo :func:`fold_bias`: return the bias and the former shift of the norm, to rounding.
 
-    Returns:
-        The bias and the former shift of the norm, to rounding; None if ``folded`` is not made of
-        ``rows``, as after a training.
+    None if ``folded`` is not made of ``rows``, as after a training.
     """
     gain, shift = norm.weight.double(), norm.bias.double()
     along = (folded.double() - rows) * gain

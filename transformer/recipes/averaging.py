@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer.data.tokenizer import TOKENIZER_CONFIG, load_tokenizers
+from transformer.data.model_tokenizers import load_tokenizers
+from transformer.data.tokenizer import TOKENIZER_CONFIG
 from transformer.inference.translator import Translator
 from transformer.recipes.presets import FREE_OF_WEIGHTS
 from transformer.saving.files import file_checksum
@@ -39,8 +40,8 @@ def average_model(paths: Sequence[Path | str]) -> Translator:
     """Average the weights of models; return the mean with its tokenizer.
 
     Args:
-        paths: weight files, or other names that :func:`~transformer.saving.locate.locate` finds.
-            All must have one configuration, except dropout, and one vocabulary.
+        paths: names that :func:`~transformer.saving.locate.locate` finds. All must have one
+            configuration, except dropout, and one vocabulary.
 
     Raises:
         FileNotFoundError: if a file, or the run around it, is missing.
@@ -66,6 +67,5 @@ def average_model(paths: Sequence[Path | str]) -> Translator:
 
 
 def _vocabulary(place: Location) -> dict[str, str]:
-    """Return the checksum of each file that determines the ids of a text."""
     files = [place.folder / name for name in TOKENIZER_FILES if name != TOKENIZER_CONFIG]
     return {file.name: file_checksum(file) for file in files if file.is_file()}

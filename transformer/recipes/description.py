@@ -55,7 +55,6 @@ def _highest_learning_rate(run: "TranslationRun") -> float:
 
 
 def _describe_text(run: "TranslationRun") -> list[str]:
-    """Describe what is capped and held out."""
     preset, splits, files = run.preset, run.corpus.splits, run.corpus.files
     lines = []
     if preset.train_pairs is not None and preset.train_pairs < run.corpus.sizes["train"]:

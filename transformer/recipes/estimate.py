@@ -150,11 +150,7 @@ def run_bytes(parameters: int, keep_last: int) -> int:
 
 
 def require_disk(needs: Mapping[Path, int]) -> None:
-    """Raise OSError if a disk lacks the space that folders on it need.
-
-    Args:
-        needs: bytes that each folder will hold, including what it holds already.
-    """
+    """Raise OSError if a disk lacks the bytes that folders on it will hold in all."""
     missing: dict[int, int] = {}  # by disk
     for folder, needed in needs.items():
         folder = folder.absolute()
@@ -256,22 +252,16 @@ def measure_step(trainer: Trainer, repeats: int = 3) -> float:
     return (perf_counter() - started) / repeats * trainer.config.accumulate
 
 
-def random_batches(
-    preset: Preset,
-    mean_length: int = SENTENCE,
-    batch_tokens: int | None = None,
-    count: int = 50_000,
-) -> TokenBatches:
-    """Make batches of random tokens, to time a preset without its corpus.
+def random_batches(preset: Preset, count: int = 50_000) -> TokenBatches:
+    """Make batches of ``count`` pairs of random tokens, to time a preset without its corpus.
 
-    The time of a step depends on the lengths alone. They are spread about as in WMT's text, whose
-    mean is 28 tokens; ``batch_tokens`` replaces the preset's, ``count`` is the number of pairs.
+    The time of a step depends on the lengths alone. They are spread about as in WMT's text.
     """
     config, training = preset.model, preset.training
-    budget = training.batch_tokens if batch_tokens is None else batch_tokens
+    budget = training.batch_tokens
     longest = min(budget, training.max_length or budget)
     random = np.random.default_rng(training.seed)
-    source = random.gamma(2.5, mean_length / 2.5, count)
+    source = random.gamma(2.5, SENTENCE / 2.5, count)
     target = source * random.uniform(0.8, 1.2, count)
 
     def sentences(lengths: np.ndarray) -> Sentences:

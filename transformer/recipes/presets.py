@@ -14,7 +14,7 @@ from transformer.inference.options import LengthPenalty, SearchOptions
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.recipes.architectures import ModelConfig
-from transformer.settings import COUNT, Settings, whole
+from transformer.settings import COUNT, Settings, unknown_name, whole
 from transformer.training.config import TrainingConfig
 
 #: Largest beam of the final evaluation; a larger one would fill the memory after hours of training.
@@ -86,14 +86,11 @@ class Preset(Settings):
 
     def field(self, name: str) -> tuple[str, Any]:
         """Return the owner of a field ("own", "model" or "training") and the field's type."""
-        known: dict[str, tuple[str, Any]] = {}
-        for home, part in (("own", self), ("model", self.model), ("training", self.training)):
-            known |= {f.name: (home, f.type) for f in fields(part)}
+        homes = (("own", self), ("model", self.model), ("training", self.training))
+        known = {f.name: (home, f.type) for home, part in homes for f in fields(part)}
         del known["model"], known["training"], known["name"], known["init_from"]
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"fields: {', '.join(sorted(known))}"
-            raise ValueError(f"unknown field {name!r}; {hint}")
+            raise ValueError(unknown_name("field", name, sorted(known)))
         return known[name]
 
     def uncapped(self) -> "Preset":
@@ -104,15 +101,8 @@ class Preset(Settings):
         """Return the preset for fine-tuning a trained model, whose configuration it takes.
 
         The run also takes the model's weights and its tokenizer. Only dropout can be changed
-        afterwards.
-
-        Args:
-            name_or_path: see :meth:`Translator.from_pretrained
-                <transformer.inference.translator.Translator.from_pretrained>`.
-
-        Raises:
-            FileNotFoundError: if there is no such model.
-            ValueError: if it cannot be read.
+        afterwards. The name is one for :meth:`Translator.from_pretrained
+        <transformer.inference.translator.Translator.from_pretrained>`, with the same errors.
         """
         model = Translator.from_pretrained(name_or_path).model.config
         return replace(self, model=model, init_from=name_or_path)
@@ -269,11 +259,7 @@ PRESETS: dict[str, Preset] = {preset.name: preset for preset in _presets()}
 
 
 def get_preset(name: str) -> Preset:
-    """Return a preset by name.
-
-    Raises:
-        ValueError: if there is none; the message lists the names.
-    """
+    """Return a preset by name; the ValueError for an unknown one lists the names."""
     if name not in PRESETS:
         near = difflib.get_close_matches(name, PRESETS, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""

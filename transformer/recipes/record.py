@@ -19,11 +19,7 @@ LIBRARIES = ("torch", "numpy", "accelerate", "tokenizers", "sacrebleu", "safeten
 
 
 def describe_environment(processes: int = 1) -> dict[str, Any]:
-    """Name the code, the hardware and the libraries of this process.
-
-    Args:
-        processes: how many train together, each on a device of its own.
-    """
+    """Name code, hardware and libraries; ``processes`` train together, each on its own device."""
     cuda = torch.cuda.is_available()
     return dict(
         code=_code_version(),
@@ -46,11 +42,7 @@ def write_record(path: Path | str, record: dict[str, Any]) -> Path:
 
 
 def read_record(path: Path | str) -> dict[str, Any]:
-    """Read a recorded run.
-
-    Raises:
-        ValueError: if the file does not hold one JSON object.
-    """
+    """Read a recorded run; ValueError if the file does not hold one JSON object."""
     record = read_json(Path(path))
     if not isinstance(record, dict):
         raise ValueError(f"{path} is not a recorded run: it holds a {type(record).__name__}")
@@ -103,11 +95,7 @@ def write_translations(path: Path | str, translations: dict[str, list[str]]) -> 
 
 
 def read_translations(path: Path | str) -> dict[str, list[str]]:
-    """Read what :func:`write_translations` wrote.
-
-    Raises:
-        ValueError: if the file is damaged.
-    """
+    """Read what :func:`write_translations` wrote; ValueError if the file is damaged."""
     try:
         translations = json.loads(unpack_gzip(Path(path).read_bytes(), str(path)))
     except (ValueError, RecursionError) as error:

@@ -24,7 +24,7 @@ LINES: dict[str, list[dict[str, Any]]] = {
 
 
 def table_3(row: str, place: int = 1, vocab_size: int = 37_000) -> TransformerConfig:
-    """Return the model of a line by the letter of its row and its place under it.
+    """Return the model of a line of the table, such as the second under the letter A.
 
     Args:
         row: "A" to "E", "base" or "big".

@@ -143,7 +143,7 @@ class TranslationRun:
                 warnings.warn(leak, stacklevel=2)
 
     def finished(self) -> dict[str, Any] | None:
-        """Return the record of this run if the run is complete and none of its files is missing."""
+        """Return the record of this run if it is complete and none of its files is missing."""
         try:
             record = read_record(self.folder / RECORD)
             fields = record["preset"]
@@ -204,7 +204,7 @@ class TranslationRun:
                     for score in scores(found, split, preset.text):
                         metrics.append(result | score.to_dict())
                         say(f"{name}, {weights} weights, beam {beam_size}: {score}")
-        record = dict(
+        record: dict[str, Any] = dict(
             preset=preset.to_dict(),
             command=self.command,
             seed=preset.training.seed,
@@ -229,27 +229,24 @@ class TranslationRun:
         )
         if len(self._parts.parts) > 1:
             record["parts"] = self._parts.parts
-        self.translator.card = self._card(record)
-        self.translator.save_pretrained(self.folder / "model")
-        write_translations(self.folder / "translations.json.gz", translations)
-        write_record(self.folder / RECORD, record)
-        return record
-
-    def _card(self, record: dict[str, Any]) -> str:
-        return model_card(
+        self.translator.card = model_card(
             f"{self.folder}/model",
             record["corpus"]["languages"],
             record["corpus"],
             record["metrics"],
             record["parameters"],
             record | dict(hardware=hardware_of(record)),
-            self.preset.name,
+            preset.name,
             recorded_command(record),
         )
+        self.translator.save_pretrained(self.folder / "model")
+        write_translations(self.folder / "translations.json.gz", translations)
+        write_record(self.folder / RECORD, record)
+        return record
 
-    def _samples(self, translations: dict[str, list[str]], count: int = 8) -> list[dict[str, str]]:
+    def _samples(self, translations: dict[str, list[str]]) -> list[dict[str, str]]:
         name, split = next(iter(self.tests.items()))
-        rows = zip(split.first(count), translations[name], strict=False)
+        rows = zip(split.first(8), translations[name], strict=False)
         return [
             dict(source=source, reference=reference, translation=translation)
             for (source, reference), translation in rows
@@ -288,8 +285,7 @@ class TranslationRun:
         if not any(fits):
             raise ValueError(f"{notice}, all with more than {longest} tokens (max_length)")
         warnings.warn(f"{notice} with more than {longest} tokens (max_length)", stacklevel=3)
-        kept = [pair for pair, fit in zip(split, fits, strict=True) if fit]
-        return Split([source for source, _ in kept], [target for _, target in kept])
+        return Split.of(pair for pair, fit in zip(split, fits, strict=True) if fit)
 
     def _require_own_folder(self) -> None:
         if self.folder.is_file():
@@ -347,7 +343,6 @@ class _Parts(Callback):
 
 
 def _joint_tokenizer(start: Translator) -> Tokenizer:
-    """Return the tokenizer of a model to fine-tune; ValueError if it has two."""
     if not isinstance(start.tokenizer, Tokenizer) or start.target_tokenizer is not start.tokenizer:
         raise ValueError("init_from must be a model with one joint vocabulary, got one with two")
     return start.tokenizer

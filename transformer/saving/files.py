@@ -72,29 +72,14 @@ def write_json(path: Path, content: object, indent: int = 2) -> None:
 
 
 def cannot_write(path: Path, cause: Exception) -> OSError:
-    """Return the error that says why a file was not written and what to do about it.
-
-    Args:
-        path: the file.
-        cause: the error that occurred.
-
-    Returns:
-        The error, in one line.
-    """
+    """Return the error that says in one line why a file was not written and what to do about it."""
     reason = getattr(cause, "strerror", None) or cause
     advice = (_FULL | _CLOSED).get(getattr(cause, "errno", None) or 0, "")
     return OSError(f"cannot write {path}: {reason}{advice}")
 
 
 def checksum(weights: Mapping[str, Tensor]) -> str:
-    """Compute the CRC-32 of names, types, shapes and numbers, whatever the order of the names.
-
-    Args:
-        weights: tensors by name.
-
-    Returns:
-        8 hexadecimal digits.
-    """
+    """Compute the CRC-32 of names, types, shapes and numbers of tensors: 8 hexadecimal digits."""
     crc = 0
     for name in sorted(weights):
         tensor = weights[name].detach().cpu().contiguous()
@@ -104,16 +89,10 @@ def checksum(weights: Mapping[str, Tensor]) -> str:
 
 
 def read_weight_file(path: Path | str) -> dict[str, Tensor]:
-    """Read all tensors of a safetensors file.
+    """Read all tensors of a safetensors file, by name, on the CPU.
 
     They are compared with the checksum in its header and with that in the manifest beside it,
     where there is one.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        The tensors by name, on the CPU.
 
     Raises:
         ValueError: if the file is damaged, or is not the one that the manifest means.
@@ -128,7 +107,6 @@ def read_weight_file(path: Path | str) -> dict[str, Tensor]:
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], str | None]:
-    """Return the tensors of a safetensors file and the checksum in its header."""
     try:
         with safe_open(path, "pt") as file:
             own = (file.metadata() or {}).get(CHECKSUM)
@@ -145,13 +123,6 @@ def write_manifest(folder: Path | str, *names: str) -> None:
 
     The checksum of a JSON file is that of its content, whatever its line ends and blanks. Other
     files count byte by byte.
-
-    Args:
-        folder: where the files are.
-        names: of the files.
-
-    Raises:
-        OSError: if a file cannot be read, or the manifest not written.
     """
     sums = {name: file_checksum(Path(folder) / name) for name in sorted(names)}
     write_json(Path(folder) / MANIFEST, sums)
@@ -162,10 +133,6 @@ def require_unchanged(folder: Path | str, *names: str) -> None:
 
     A file that the manifest does not name passes, and without a manifest all files pass. For
     weights with a checksum of their own, only that is compared; reading them checks the content.
-
-    Args:
-        folder: where the files are.
-        names: of the files.
 
     Raises:
         ValueError: if a file is not as it was saved, or the manifest is damaged; the message names
@@ -179,7 +146,6 @@ def require_unchanged(folder: Path | str, *names: str) -> None:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    """Return the checksums of a folder by file; none if it has no manifest."""
     path = folder / MANIFEST
     sums = read_json(path) if path.is_file() else {}
     if not isinstance(sums, dict):
@@ -206,12 +172,7 @@ def file_checksum(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON in UTF-8.
-
-    Raises:
-        ValueError: if the file is damaged.
-        OSError: if it cannot be read.
-    """
+    """Read JSON in UTF-8; raise ValueError if the file is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

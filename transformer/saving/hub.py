@@ -6,13 +6,7 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import (
-    Any,
-    ClassVar,
-    TypeVar,
-    Unpack,
-    get_type_hints,
-)
+from typing import Any, ClassVar, TypeVar, Unpack, cast, get_type_hints
 
 import torch
 from safetensors import SafetensorError
@@ -85,8 +79,7 @@ class HubModel:
             name_or_path: a shipped name, a folder of a model or of a training run, a weight file,
                 or a Hub id "owner/name"; see :func:`~transformer.saving.locate.locate`.
             device: where to put it; None for the CPU.
-            options: for a download from the Hub, such as ``revision``; see
-                :class:`~transformer.saving.locate.HubOptions`.
+            options: of a download, see :class:`~transformer.saving.locate.HubOptions`.
 
         Raises:
             FileNotFoundError: if there is no such model, or the Hub cannot be reached.
@@ -104,21 +97,18 @@ class HubModel:
     ) -> Model:
         """Load a model from where :func:`~transformer.saving.locate.locate` found it.
 
-        Args:
-            location: where its files are.
-            device: where to put it; None for the CPU.
-
-        Raises:
-            FileNotFoundError: if there is no weight file.
-            ValueError, TypeError, RuntimeError: as :meth:`from_pretrained`.
+        The errors are those of :meth:`from_pretrained`.
         """
         config = cls.load_config(location)
         if not location.weights.is_file():
             raise FileNotFoundError(f"no weights at {location.weights}")
-        weights = read_weight_file(location.weights)
+        weights, make = read_weight_file(location.weights), cast(Any, cls)
         try:
             _require_fitting(config, weights)
-            model = with_weights(cls, config, weights)
+            # The random numbers go on as if no weights had been drawn.
+            with torch.random.fork_rng(devices=[]), _NoInitialWeights():
+                model = make(config)
+            model.load_state_dict(weights)
         except (RuntimeError, TypeError, KeyError, OverflowError, SafetensorError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(
@@ -130,9 +120,6 @@ class HubModel:
     @classmethod
     def load_config(cls, location: Location) -> Any:
         """Load the configuration of a model of this class.
-
-        Args:
-            location: where its files are.
 
         Raises:
             ValueError: if it is damaged, a field is unknown, or it is of another architecture.
@@ -156,15 +143,12 @@ class HubModel:
             raise ValueError(f"{CONFIG} of {location.name!r} is not valid: {reason}") from None
 
     def save_pretrained(self, folder: str | Path) -> Path:
-        """Write configuration, weights and their checksums to a folder.
+        """Write configuration, weights and their checksums to a folder, and return it.
 
         To store a tokenizer too, call ``Translator.save_pretrained``.
 
         Args:
             folder: made if it does not exist; files in it are replaced.
-
-        Returns:
-            The folder.
 
         Raises:
             OSError: if a file cannot be written; existing files stay.
@@ -175,9 +159,6 @@ class HubModel:
 
 def load_model(location: Location) -> Any:
     """Load a model as the class of the architecture that its configuration names.
-
-    Args:
-        location: where :func:`~transformer.saving.locate.locate` found it.
 
     Raises:
         ValueError: if no class has that architecture, or as ``from_pretrained`` of the class.
@@ -201,7 +182,7 @@ def write_folder(
     card: str | None = None,
     half: bool = False,
 ) -> Path:
-    """Write a trained model: all of its files, or none.
+    """Write a trained model, all of its files or none, and return the folder.
 
     Args:
         folder: made if it does not exist; files in it are replaced.
@@ -209,9 +190,6 @@ def write_folder(
         write_tokenizers: writes the tokenizers' files to a folder and returns their names.
         card: text of the model card; None keeps the folder's card.
         half: store the weights as float16, half the size.
-
-    Returns:
-        The folder.
 
     Raises:
         OSError: if a file cannot be written; existing files stay.
@@ -221,30 +199,27 @@ def write_folder(
     folder = Path(folder)
     assert isinstance(model, nn.Module)
     _config_class(type(model))  # what is written must load
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for old in folder.glob(".saving-*"):  # of a program that was killed
-            shutil.rmtree(old, ignore_errors=True)
-        # All files are written before the first is moved into place: a full disk changes nothing.
-        with TemporaryDirectory(dir=folder, prefix=".saving-") as temporary:
-            unfinished = Path(temporary)
-            write_config(unfinished, model)
-            weights = model.state_dict()
-            if half:
-                weights = {name: _halved(name, weight) for name, weight in weights.items()}
-            write_weights(unfinished / WEIGHTS, weights)
-            names = write_tokenizers(unfinished) if write_tokenizers else []
-            if card is not None:
-                (unfinished / CARD).write_text(card, encoding="utf-8")
-            write_manifest(unfinished, CONFIG, WEIGHTS, *names)
-            # If the program is killed between two files, the checksums reveal it.
-            for file in sorted(unfinished.iterdir()):
-                write_atomically(folder / file.name, file.rename)
-            if names:  # files of another kind of tokenizer would be found first
-                for name in {*TOKENIZER_FILES} - {*names}:
-                    (folder / name).unlink(missing_ok=True)
-    except SafetensorError as error:
-        raise OSError(f"cannot write {folder}: {error}") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob(".saving-*"):  # of a program that was killed
+        shutil.rmtree(old, ignore_errors=True)
+    # All files are written before the first is moved into place: a full disk changes nothing.
+    with TemporaryDirectory(dir=folder, prefix=".saving-") as temporary:
+        unfinished = Path(temporary)
+        write_config(unfinished, model)
+        weights = model.state_dict()
+        if half:
+            weights = {name: _halved(name, weight) for name, weight in weights.items()}
+        write_weights(unfinished / WEIGHTS, weights)
+        names = write_tokenizers(unfinished) if write_tokenizers else []
+        if card is not None:
+            (unfinished / CARD).write_text(card, encoding="utf-8")
+        write_manifest(unfinished, CONFIG, WEIGHTS, *names)
+        # If the program is killed between two files, the checksums reveal it.
+        for file in sorted(unfinished.iterdir()):
+            write_atomically(folder / file.name, file.rename)
+        if names:  # files of another kind of tokenizer would be found first
+            for name in {*TOKENIZER_FILES} - {*names}:
+                (folder / name).unlink(missing_ok=True)
     return folder
 
 
@@ -260,11 +235,7 @@ def _halved(name: str, weight: Tensor) -> Tensor:
 
 
 def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write weights atomically as safetensors, with a checksum in the header.
-
-    Raises:
-        OSError: if the file cannot be written; an existing one stays.
-    """
+    """Write weights atomically as safetensors, with a checksum in the header."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
     # One entry only: the library writes several in random order, so files would differ.
     metadata = {CHECKSUM: checksum(contiguous)}
@@ -272,11 +243,7 @@ def write_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
 
 
 def write_config(folder: Path, model: HubModel) -> None:
-    """Write ``config.json`` of a model atomically.
-
-    Raises:
-        OSError: if it cannot be written.
-    """
+    """Write ``config.json`` of a model atomically."""
     named = {"architecture": model.architecture, _TOKENIZER: model.tokenizer_checksum}
     named = {name: value for name, value in named.items() if value is not None}
     write_json(folder / CONFIG, dict(sorted((named | model.config.to_dict()).items())))
@@ -324,11 +291,7 @@ def upload(
 
 
 def _config_class(cls: type[HubModel]) -> Any:
-    """Return the dataclass that ``__init__`` of a model's class names as the type of ``config``.
-
-    Raises:
-        TypeError: if it names none.
-    """
+    """Return the dataclass that ``__init__`` names as the type of ``config``."""
     try:
         kind = get_type_hints(cls.__init__).get("config")
     except NameError:  # a name that is imported only for the type checker
@@ -350,28 +313,6 @@ def _require_fitting(config: Any, weights: Mapping[str, Tensor]) -> None:
         free = field.name == "max_length" and getattr(config, "positions", "learned") != "learned"
         if type(value) is int and value > most and not free:
             raise RuntimeError(f"{field.name} is {value}, larger than the weight file allows")
-
-
-def with_weights(make: Callable[[Any], Any], config: Any, weights: Mapping[str, Tensor]) -> Any:
-    """Make a model and load its weights, without drawing weights that these would replace.
-
-    The random numbers of PyTorch go on as if no model had been made.
-
-    Args:
-        make: the model's class.
-        config: its configuration.
-        weights: all of them, by name.
-
-    Returns:
-        The model, on the CPU.
-
-    Raises:
-        RuntimeError: if names or shapes differ.
-    """
-    with torch.random.fork_rng(devices=[]), _NoInitialWeights():
-        model = make(config)
-    model.load_state_dict(weights)
-    return model
 
 
 class _NoInitialWeights(TorchFunctionMode):

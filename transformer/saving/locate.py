@@ -5,7 +5,7 @@ and translators, and the command line. No pickle is ever loaded.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -42,43 +42,25 @@ _logger = logging.getLogger(__name__)
 
 
 class HubOptions(TypedDict, total=False):
-    """Options of a download from the Hub, those of :func:`huggingface_hub.snapshot_download`.
+    """Options of a download, those of :func:`huggingface_hub.snapshot_download`."""
 
-    Args:
-        revision: branch, tag or commit; the newest commit if left out.
-        token: access token for a private repository; that of ``hf auth login`` if left out.
-        cache_dir: where downloads are kept.
-        force_download: whether to download again what is already in the cache.
-        local_files_only: whether to use only the cache.
-    """
-
-    revision: str | None
-    token: str | bool | None
-    cache_dir: str | Path | None
-    force_download: bool
-    local_files_only: bool
+    revision: str | None  #: branch, tag or commit; the newest commit if left out
+    token: str | bool | None  #: for a private repository; that of ``hf auth login`` if left out
+    cache_dir: str | Path | None  #: where downloads are kept
+    force_download: bool  #: whether to download again what is already in the cache
+    local_files_only: bool  #: whether to use only the cache
 
 
 @dataclass(frozen=True)
 class Location:
-    """Where the files of a trained model are.
+    """Where the files of a trained model are."""
 
-    Args:
-        name: the name or path that was asked for.
-        folder: holds the configuration, the tokenizer's files and usually their checksums.
-        weights: the weight file, in ``folder`` or in its ``checkpoints``.
-    """
-
-    name: str
-    folder: Path
-    weights: Path
+    name: str  #: or path that was asked for
+    folder: Path  #: of the configuration, the tokenizer's files and usually their checksums
+    weights: Path  #: a file in ``folder`` or in its ``checkpoints``
 
     def settings(self) -> dict[str, Any]:
-        """Read the configuration, as names and values.
-
-        Raises:
-            ValueError: if it is damaged.
-        """
+        """Read the configuration, as names and values; raise ValueError if it is damaged."""
         found = read_json(self.folder / CONFIG)
         if not isinstance(found, dict):
             raise ValueError(f"{CONFIG} of {self.name!r} must hold an object, got {found!r:.60}")
@@ -104,11 +86,8 @@ def locate(name_or_path: str | Path, **options: Unpack[HubOptions]) -> Location:
       checkpoint, which is logged;
     * a weight file: of a model's folder, or a checkpoint of a run ("run/checkpoints/
       best.safetensors"), whose configuration and tokenizer are those of the run;
-    * a Hub id ("owner/name"); downloads stay in the Hub's cache. A ``Path`` is never a Hub id.
-
-    Args:
-        name_or_path: what to find.
-        options: for a download from the Hub; see :class:`HubOptions`.
+    * a Hub id ("owner/name"); downloads stay in the Hub's cache, and take :class:`HubOptions`. A
+      ``Path`` is never a Hub id.
 
     Raises:
         FileNotFoundError: if there is no such model, if a file of it is missing, or if the Hub
@@ -203,15 +182,25 @@ def _download(name: str, options: HubOptions) -> Path:
         f"no trained model {name!r}: neither shipped ({', '.join(shipped_names()) or 'none'}), "
         f"nor a file or folder, nor"
     )
-    if name.count("/") != 1:
-        raise FileNotFoundError(f"{unknown} a Hub id like 'owner/name'")
     if name.startswith("Helsinki-NLP/"):
         raise FileNotFoundError(f"{unknown} of this package on the Hub: it is {_MARIAN}({name!r})")
+    return download(name, FILES, unknown, **options)
+
+
+def download(name: str, files: Iterable[str], unknown: str, **options: Unpack[HubOptions]) -> Path:
+    """Download files of a model from the Hub into its cache, and return their folder.
+
+    Raises:
+        FileNotFoundError: if there is no such model, or it cannot be reached; the message begins
+            with ``unknown``, such as "no model 'a/b': neither a folder nor".
+    """
+    if name.count("/") != 1:
+        raise FileNotFoundError(f"{unknown} a Hub id like 'owner/name'")
     # Only a download pays for the import of the Hub's library.
     from huggingface_hub import errors, snapshot_download
 
     try:
-        return Path(snapshot_download(name, allow_patterns=list(FILES), **options))
+        return Path(snapshot_download(name, allow_patterns=list(files), **options))
     except errors.RevisionNotFoundError:
         raise FileNotFoundError(
             f"{name!r} on the Hugging Face Hub has no revision {options.get('revision')!r}"
@@ -223,7 +212,7 @@ def _download(name: str, options: HubOptions) -> Path:
         ) from None
     except (errors.HFValidationError, errors.RepositoryNotFoundError):
         raise FileNotFoundError(
-            f"{unknown} on the Hugging Face Hub (a private one needs token=...)"
+            f"{unknown} on the Hugging Face Hub (a private one needs a token)"
         ) from None
     except OSError as error:  # errors of the Hub, the network and the disk
         raise FileNotFoundError(

@@ -13,7 +13,7 @@ from torch import nn
 
 from transformer import fast
 from transformer.data.batching import EncodedPairs, TokenBatches
-from transformer.data.tokenizer import (
+from transformer.data.model_tokenizers import (
     SPECIAL_IDS,
     TokenizerLike,
     joint_checksum,

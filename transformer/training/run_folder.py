@@ -15,7 +15,7 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor
 
-from transformer.data.tokenizer import TokenizerLike, save_tokenizers
+from transformer.data.model_tokenizers import TokenizerLike, save_tokenizers
 from transformer.model.base import TranslationModel
 from transformer.saving.files import cannot_write, write_atomically, write_manifest
 from transformer.saving.hub import write_config

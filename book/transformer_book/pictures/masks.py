@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from transformer.data.tokenizer import load_tokenizers
+from transformer.data.model_tokenizers import load_tokenizers
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.masks import causal_mask, padding_mask
 from transformer.model.transformer import Transformer

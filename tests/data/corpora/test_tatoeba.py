@@ -1,37 +1,11 @@
 import pytest
 
 from transformer.data.corpora import load_corpus
-from transformer.data.corpora.local import EMBEDDED
 from transformer.data.corpora.tatoeba import read_pairs
-
-FOLDER = EMBEDDED / "tatoeba-en-de"
-
-
-@pytest.fixture(scope="module")
-def file_pairs():
-    return read_pairs(FOLDER / "deu.txt.xz")
-
-
-def test_no_sentence_of_one_split_is_in_another(tatoeba):
-    for side in ("source", "target"):
-        train, validation, test = (
-            set(getattr(tatoeba.splits[name], side)) for name in ("train", "validation", "test")
-        )
-        challenge = set(getattr(tatoeba.splits["challenge"], side))
-        assert not train & validation and not train & test and not validation & test
-        assert not train & challenge and not validation & challenge
-
-
-def test_nothing_else_is_lost(tatoeba, file_pairs):
-    kept = {pair for name in ("train", "validation", "test") for pair in tatoeba.splits[name]}
-    english = set(tatoeba.splits["challenge"].source)
-    german = set(tatoeba.splits["challenge"].target)
-    lost = set(file_pairs) - kept
-    assert kept <= set(file_pairs) and len(lost) == 9_996
-    assert all(source in english or target in german for source, target in lost)
 
 
 def test_splits_are_the_same_on_every_machine(tatoeba):
+    """That no sentence is in two of them, and none is lost, holds for any text: test_splits.py."""
     sizes = dict(train=155_813, validation=2_004, test=2_000, challenge=17_565)
     assert {name: len(split) for name, split in tatoeba.splits.items()} == sizes
     # Shipped weights were trained on this split: another one would leak its test set to them.

@@ -53,9 +53,8 @@ def load_corpus(name: str, data_dir: Path | str | None = None) -> Corpus:
         name: one of :func:`corpus_names`: a family and two languages.
         data_dir: directory of the user's own files, searched first; None for the value of the
             environment variable ``TRANSFORMER_DATA_DIR``, if any. Each file is searched in the
-            folder of its corpus (``tatoeba-en-fr``, ``multi30k-task1``, ``wmt14-en-de``,
-            ``wmt-newstest-en-de``, ...), then in the directory itself. A mixture takes its
-            files from the folders of its component corpora.
+            folder of its corpus (``tatoeba-en-fr``, ``multi30k-task1``, ``wmt14-en-de``, ...), then
+            in the directory itself. A mixture takes its files from the folders of its parts.
 
     Raises:
         ValueError: if there is no such corpus, or a file of it is damaged.
@@ -93,7 +92,7 @@ def corpus_from_files(
             are held out; they share no sentence with the rest.
         test: the same for a test split; None for no test split.
         source_language: language code, such as ``en``.
-        target_language: language code of the target.
+        target_language: that of the target.
         max_words: see :func:`~transformer.data.parallel.load_parallel_files`.
 
     Raises:

@@ -22,10 +22,7 @@ class CorpusEntry:
 
 
 def corpus_catalogue(data_dir: Path | str | None = None) -> list[CorpusEntry]:
-    """Describe every corpus, without reading or downloading it.
-
-    ``data_dir`` is that of :func:`~transformer.data.corpora.load_corpus`.
-    """
+    """Describe every corpus of ``load_corpus``, without reading or downloading it."""
     return [_entry(name, data_dir) for name in corpus_names()]
 
 

@@ -35,7 +35,7 @@ def download(
     Args:
         urls: sources of the same file, in the order to try them.
         path: the file to write; missing folders are made.
-        expected_sha256: SHA-256 of the whole file, in hex.
+        expected_sha256: of the whole file, in hex.
         timeout: seconds without an answer after which a source is abandoned, above 0.
 
     Raises:

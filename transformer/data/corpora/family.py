@@ -8,19 +8,13 @@ from transformer.data.parallel import Split
 
 @dataclass(frozen=True)
 class Family:
-    """Corpora of one origin, each of English with another language.
+    """Corpora of one origin, each of English with another language."""
 
-    Args:
-        load: called with the other language and the data directory (a path, a string or None);
-            returns splits with English as the source: ``train``, ``validation`` and others.
-        licence: in a few words.
-        origin: where files come from that are not in the package, in a few words.
-        files: called with the other language; returns folder and name of each file.
-        languages: the other languages.
-    """
-
+    #: Called with the other language and the data directory; returns splits with English as the
+    #: source: ``train``, ``validation`` and others.
     load: Callable[..., dict[str, Split]]
-    licence: str
-    origin: str
+    licence: str  #: in a few words
+    origin: str  #: where files come from that are not in the package, in a few words
+    #: Called with the other language; returns folder and name of each file.
     files: Callable[[str], list[tuple[str, str]]]
-    languages: tuple[str, ...] = ("de", "fr")
+    languages: tuple[str, ...] = ("de", "fr")  #: the other ones

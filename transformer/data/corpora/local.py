@@ -10,7 +10,7 @@ EMBEDDED = Path(__file__).resolve().parent.parent / "embedded"
 
 
 def find_file(name: str, folder: str, data_dir: Path | str | None = None) -> Path | None:
-    """Search a data file in the user's data directory, then in the package.
+    """Search a file in the user's data directory, then in the package; None if in neither.
 
     In each, ``folder/name`` is tried before ``name``, and a name that ends in ``.gz`` also without
     that ending.
@@ -22,7 +22,7 @@ def find_file(name: str, folder: str, data_dir: Path | str | None = None) -> Pat
             ``TRANSFORMER_DATA_DIR``, if any.
 
     Raises:
-        FileNotFoundError: if the data directory does not exist. A missing file gives None.
+        FileNotFoundError: if the data directory does not exist.
     """
     roots = [EMBEDDED]
     named = data_dir if data_dir is not None else os.environ.get(DATA_DIR_VARIABLE)

@@ -26,15 +26,9 @@ def load_mixture(language: str, data_dir: Path | str | None = None) -> dict[str,
     """Load Tatoeba, Multi30K and the news test sets of 2008 to 2012 as one training text.
 
     No training pair shares its source or its target sentence with a pair of the validation set or
-    of any test set: those of the mixture, and all others of Tatoeba and Multi30K.
-
-    Returns:
-        ``train``, shuffled; ``validation`` (newstest2013); ``test`` (newstest2014); and, for scores
-        within the training domains, ``tatoeba`` and ``multi30k``, the test splits of these two.
-
-    Raises:
-        FileNotFoundError: if a file is not on this machine and cannot be downloaded.
-        ValueError: if a file is damaged.
+    of any test set: those of the mixture, and all others of Tatoeba and Multi30K. The splits are
+    ``train``, shuffled; ``validation`` (newstest2013); ``test`` (newstest2014); and, for scores
+    within the training domains, ``tatoeba`` and ``multi30k``, the test splits of these two.
     """
     news = wmt.load_newstest(language, data_dir)
     missing = [name for name in TRAINING_NEWS if name not in news]
@@ -69,7 +63,7 @@ def _mixed(parts: Iterable[Split], keep_out: Iterable[Split]) -> Split:
     ]
     # As in transformer.data.splits, a hash shuffles equally on every machine.
     pairs.sort(key=lambda pair: blake2b("\t".join(pair).encode(), digest_size=8).digest())
-    return Split([source for source, _ in pairs], [target for _, target in pairs])
+    return Split.of(pairs)
 
 
 def _files(language: str) -> list[tuple[str, str]]:

@@ -53,12 +53,7 @@ SHA256 = {
 def load_multi30k(source: str, target: str, data_dir: Path | str | None = None) -> dict[str, Split]:
     """Load ``train``, ``validation``, ``test`` (of 2016), ``test2017`` and ``mscoco``.
 
-    Missing files are downloaded.
-
-    Args:
-        source: source language: ``en``, ``de`` or ``fr``.
-        target: target language, another of them.
-        data_dir: directory of the user's own files, searched before the cache.
+    Missing files are downloaded. The languages are two of ``en``, ``de`` and ``fr``.
 
     Raises:
         DownloadError: if a file is not on this machine and cannot be downloaded.

@@ -34,11 +34,8 @@ FILES = {
 def read_pairs(path: Path | str) -> Split:
     """Read an export of www.manythings.org/anki: English, tab, the other language.
 
-    A third column, with the names of the authors in later exports, is ignored.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if a line has fewer than two columns, or the file is not readable text.
+    A third column, with the names of the authors in later exports, is ignored. A line with fewer
+    than two is a ValueError.
     """
     columns = [line.split("\t", 2) for line in read_lines(path)]
     for number, line in enumerate(columns, start=1):
@@ -53,14 +50,6 @@ def load_tatoeba(language: str, data_dir: Path | str | None = None) -> dict[str,
     Test and validation have about 2,000 pairs each. ``challenge`` is the Tatoeba Challenge test
     set. No pair of training or validation shares a sentence with it on either side, which is
     stricter than leaving out the pairs that it contains.
-
-    Args:
-        language: ``de``, which is part of the package, or ``fr``, which is not.
-        data_dir: directory of the user's own files, searched first.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file is damaged.
     """
     folder = f"tatoeba-en-{language}"
     pairs, english, other = (require_file(name, folder, data_dir) for name in FILES[language])

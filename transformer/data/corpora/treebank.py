@@ -6,26 +6,27 @@ the user's own folder in the same way.
 CRAFT is by Verspoor et al. and Bada et al. (2012), see the licence file beside the data.
 """
 
-import gc
 import hashlib
 import lzma
+import os
 import re
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from transformer.data.corpora.download import sha256
-from transformer.data.corpora.local import require_file
+from transformer.data.corpora.local import EMBEDDED
 from transformer.data.lines import most_unpacked
 
 LICENCE = "CC BY 3.0; the CRAFT corpus of the University of Colorado (Verspoor et al. 2012)"
 
-CRAFT_FILE = "craft-penn.tar.gz"
-CRAFT_SHA256 = "32b8f025d99602127216b589bf28321ef65a675a27c7131ee29c4fa56e2224c3"
+CRAFT_FILE = "craft-penn.tar.xz"
+CRAFT_SHA256 = "61a6ffb873d45e7a3ff8a574ff339fb53ff853a463c582e0bae22c0a9ec23431"
+#: Of the same tar file packed by gzip, as it used to be: the name of its content in records.
+RECORDED_SHA256 = "32b8f025d99602127216b589bf28321ef65a675a27c7131ee29c4fa56e2224c3"
 
 #: Tag of empty elements: traces of moved words, and omitted subjects.
 EMPTY_TAG = "-NONE-"
@@ -59,13 +60,9 @@ class Tree:
 
     def leaves(self) -> list["Tree"]:
         """Return the tagged words, in the order of the sentence."""
-        found, waiting = [], [self]
-        while waiting:
-            node = waiting.pop()
-            if node.word is not None:
-                found.append(node)
-            waiting.extend(reversed(node.children))
-        return found
+        if self.word is not None:
+            return [self]
+        return [leaf for part in self.children for leaf in part.leaves()]
 
     def words(self) -> list[str]:
         """Return the words, in the order of the sentence."""
@@ -75,37 +72,23 @@ class Tree:
         """Return the number of phrases from the root to the deepest word; 0 for a word."""
         return 0 if self.word is not None else 1 + max(part.depth() for part in self.children)
 
-    def phrases(self) -> list[tuple[str, int, int]]:
+    def phrases(self, start: int = 0) -> list[tuple[str, int, int]]:
         """Return label, first word and end (one after the last word) of every phrase.
 
-        A phrase comes after the phrases inside it. Words are counted from 0.
+        A phrase comes after the phrases inside it. Words are counted from ``start``.
         """
+        if self.word is not None:
+            return []
         found: list[tuple[str, int, int]] = []
-        position = 0
-        # A phrase is pushed again with its start, to be closed after its parts.
-        waiting: list[tuple[Tree, int | None]] = [(self, None)]
-        while waiting:
-            node, start = waiting.pop()
-            if node.word is not None:
-                position += 1
-            elif start is not None:
-                found.append((node.label, start, position))
-            else:
-                waiting.append((node, position))
-                waiting.extend((child, None) for child in reversed(node.children))
-        return found
+        end = start
+        for part in self.children:
+            found += part.phrases(end)
+            end = end + 1 if part.word is not None else found[-1][2]
+        return [*found, (self.label, start, end)]
 
     def __str__(self) -> str:
-        pieces: list[str] = []
-
-        def write(node: Tree) -> None:
-            pieces.append(f" ({node.label}" + (f" {node.word}" if node.word is not None else ""))
-            for child in node.children:
-                write(child)
-            pieces.append(")")
-
-        write(self)
-        return "".join(pieces).strip()
+        inside = " ".join(map(str, self.children)) if self.word is None else self.word
+        return f"({self.label} {inside})"
 
 
 @dataclass(frozen=True)
@@ -130,13 +113,11 @@ class Treebank:
 def read_trees(text: str, name: str = "text") -> Iterator[Tree]:
     """Read trees in brackets without changing them: with traces and function tags.
 
-    Yields:
-        The trees. The outermost pair of brackets, which has no label in Penn files, becomes a tree
-        with the label "".
+    The outermost pair of brackets, which has no label in Penn files, becomes a tree labelled "".
 
     Raises:
         ValueError: if brackets do not match, are more than ``MOST_DEPTH`` deep, or a word has no
-            tag.
+            tag; the message begins with ``name``.
     """
     labels: list[str] = []  # of the open phrases
     parts: list[list[Tree]] = []  # and their parts so far
@@ -171,10 +152,8 @@ def plain(tree: Tree) -> Tree | None:
     """Reduce a tree to the target of a parser: no traces, no function tags, a labelled root.
 
     Empty elements are removed, and phrases without other parts. ``NP-SBJ-1`` and ``NP=2`` become
-    ``NP``. A root without a label is removed if it has one phrase, otherwise named ``TOP``.
-
-    Returns:
-        The tree; None if nothing is left of it.
+    ``NP``. A root without a label is removed if it has one phrase, otherwise named ``TOP``. None if
+    nothing is left.
     """
     if tree.word is not None:
         return None if tree.label == EMPTY_TAG else tree
@@ -192,21 +171,19 @@ def _without_functions(label: str) -> str:
     return label[0] + re.split("[-=]", label[1:], maxsplit=1)[0]
 
 
-def load_treebank(source: Path | str = "craft", data_dir: Path | str | None = None) -> Treebank:
+def load_treebank(source: Path | str = "craft") -> Treebank:
     """Load a treebank, with every tree reduced by :func:`plain`.
 
     Args:
         source: ``craft``, which is part of the package; or a folder, searched recursively; or a
-            ``.tar`` or ``.tar.gz`` file. Each file that ends in ``.mrg``, ``.prd`` or ``.tree`` is
-            one article; others are ignored.
-        data_dir: directory of the user's own files, searched first for ``craft``.
+            tar archive. Each file that ends in ``.mrg``, ``.prd`` or ``.tree`` is one article.
 
     Raises:
         FileNotFoundError: if there is no such source, or no file of trees in it.
         ValueError: if a file is damaged, or two files have the same name.
     """
     craft = source == "craft"
-    path = require_file(CRAFT_FILE, "craft-treebank", data_dir) if craft else Path(source)
+    path = EMBEDDED / "craft-treebank" / CRAFT_FILE if craft else Path(source)
     if path.is_dir():
         files, checksum = _of_folder(path)
     elif path.is_file():
@@ -224,47 +201,26 @@ def load_treebank(source: Path | str = "craft", data_dir: Path | str | None = No
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise ValueError(f"{name} is not UTF-8 text: {error}") from None
-        with _no_collector():
-            trees = (plain(tree) for tree in read_trees(text, name))
-            articles[article] = [tree for tree in trees if tree is not None]
+        trees = (plain(tree) for tree in read_trees(text, name))
+        articles[article] = [tree for tree in trees if tree is not None]
     if not articles:
         raise FileNotFoundError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
-    licence = LICENCE if craft else "of the user's own files"
-    return Treebank("craft" if craft else path.name, licence, checksum, articles)
-
-
-@contextmanager
-def _no_collector() -> Iterator[None]:
-    """Switch off the search for reference cycles, which trees do not have: twice as fast."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
+    if craft:
+        return Treebank("craft", LICENCE, RECORDED_SHA256, articles)
+    return Treebank(path.name, "of the user's own files", checksum, articles)
 
 
 def _of_folder(folder: Path) -> tuple[list[tuple[str, bytes]], str]:
     """Read all files of trees, sorted by path, and compute one checksum."""
-    paths = sorted(path for path in _below(folder) if path.suffix in ENDINGS and path.is_file())
+    found = os.walk(folder, followlinks=True)
+    paths = sorted(
+        Path(place, n) for place, _, names in found for n in names if n.endswith(ENDINGS)
+    )
     files = [(path.relative_to(folder).as_posix(), path.read_bytes()) for path in paths]
     digest = hashlib.sha256()
     for name, data in files:
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
     return files, digest.hexdigest()
-
-
-def _below(folder: Path, seen: set[Path] | None = None) -> Iterator[Path]:
-    """Yield all files below a folder, through symbolic links but each folder once."""
-    seen = set() if seen is None else seen
-    if (real := folder.resolve()) not in seen:
-        seen.add(real)
-        for path in sorted(folder.iterdir(), key=lambda path: (path.is_symlink(), path)):
-            if path.is_dir():
-                yield from _below(path, seen)
-            else:
-                yield path
 
 
 def _of_archive(path: Path) -> list[tuple[str, bytes]]:
@@ -283,19 +239,12 @@ def _of_archive(path: Path) -> list[tuple[str, bytes]]:
         raise ValueError(f"{path} is no readable archive: {reason}") from None
 
 
-def split_articles(
-    names: Iterable[str], validation: float = 0.05, test: float = 0.15
-) -> dict[str, list[str]]:
-    """Split articles into training, validation and test.
+def split_articles(names: Iterable[str]) -> dict[str, list[str]]:
+    """Split articles into training, validation and test, by their names.
 
     The Wall Street Journal's files (``wsj_0201``) are split by the convention of parsing: sections
     2 to 21, 22 and 23; the others are left out. Other articles are ordered by the SHA-256 of their
-    names, which is independent of their content.
-
-    Args:
-        names: of the articles, in any order.
-        validation: fraction of the articles for validation, at least one article.
-        test: fraction of the articles for the test, at least one article.
+    names, which is independent of their content: 15% are for the test, 5% for validation.
 
     Raises:
         ValueError: if a part would be empty.
@@ -309,7 +258,7 @@ def split_articles(
         split = {part: [n for n in names if section[n] in kept] for part, kept in parts.items()}
     else:
         order = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
-        first, second = max(1, round(test * len(names))), max(1, round(validation * len(names)))
+        first, second = (max(1, round(part * len(names))) for part in (0.15, 0.05))
         split = {
             "train": sorted(order[first + second :]),
             "validation": sorted(order[first : first + second]),

@@ -35,12 +35,9 @@ def load_wmt14(language: str, data_dir: Path | str | None = None) -> dict[str, S
     """Load ``train``, ``validation`` and ``test`` of WMT14 English to German or French.
 
     They have 4.5 or 41 million, 3,000 and 3,003 pairs. The training text stays on disk; see
-    :class:`~transformer.data.parallel.StreamedSplit`.
-
-    Args:
-        language: ``de`` or ``fr``.
-        data_dir: directory of the user's own files. If ``wmt14-en-de/train.en-de.en`` (or ``.gz``)
-            is in it, so must be newstest2013 and newstest2014; otherwise `datasets` downloads all.
+    :class:`~transformer.data.parallel.StreamedSplit`. If ``wmt14-en-de/train.en-de.en`` (or
+    ``.gz``) is in the data directory, so must be newstest2013 and newstest2014; otherwise
+    `datasets` downloads all.
 
     Raises:
         DownloadError: if the data are not on this machine and cannot be downloaded.
@@ -74,15 +71,11 @@ def load_wmt14(language: str, data_dir: Path | str | None = None) -> dict[str, S
 def load_newstest(language: str, data_dir: Path | str | None = None) -> dict[str, Split]:
     """Load the WMT news test sets in the data directory, for evaluation only.
 
-    They are ``validation`` (newstest2013), ``test`` (newstest2014), and every set by its own name.
-
-    Args:
-        language: ``de`` (2008 to 2018) or ``fr`` (2008 to 2014).
-        data_dir: directory with files such as ``wmt-newstest-en-de/newstest2014.en-de.en.gz``.
+    They are ``validation`` (newstest2013), ``test`` (newstest2014), and every set by its own name:
+    of German 2008 to 2018, of French 2008 to 2014.
 
     Raises:
         FileNotFoundError: if newstest2013 or newstest2014 is missing.
-        ValueError: if a file is damaged.
 
     Paper: section 6.1
     """
@@ -121,13 +114,7 @@ def _from_rows(rows: Any, language: str, name: str) -> StreamedSplit:
 
 
 def files(corpus: str, stems: Iterable[str], language: str) -> list[tuple[str, str]]:
-    """Return folder and name of the files of some texts, for a corpus family.
-
-    Args:
-        corpus: "wmt14" or "wmt-newstest".
-        stems: such as "newstest2014".
-        language: ``de`` or ``fr``.
-    """
+    """Return folder and name of the files of some texts ("newstest2014") of a corpus ("wmt14")."""
     folder, pair = f"{corpus}-en-{language}", f"en-{language}"
     return [(folder, f"{stem}.{pair}.{side}.gz") for stem in stems for side in ("en", language)]
 

@@ -11,7 +11,7 @@ from jaxtyping import Int
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from transformer.data.tokenizer import TokenizerLike
+from transformer.data.model_tokenizers import TokenizerLike
 from transformer.inference.decoding import length_penalty
 from transformer.inference.options import LengthPenalty
 from transformer.model.base import evaluation_mode

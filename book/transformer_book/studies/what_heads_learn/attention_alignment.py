@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float
 
-from transformer.data.tokenizer import TokenizerLike
+from transformer.data.model_tokenizers import TokenizerLike
 from transformer.inference.translator import Translator
 from transformer_book.studies.simple_translators import words_of
 from transformer_book.studies.what_heads_learn.word_alignment import AlignedPair, WordLinks

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from transformer.data.batching import Batch
-from transformer.data.tokenizer import TokenizerLike
+from transformer.data.model_tokenizers import TokenizerLike
 from transformer.model.base import evaluation_mode
 from transformer.model.transformer import Transformer
 from transformer_book.studies.what_heads_learn.ablation import KINDS, Head, Kind, heads_of
