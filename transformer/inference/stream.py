@@ -14,16 +14,10 @@ LONGEST_LINE = 1 << 26
 
 
 def read_lines(file: Any, name: str = "standard input") -> Iterator[str]:
-    r"""Read lines of UTF-8 from a binary file, without their ends.
+    r"""Read lines of UTF-8 from a file opened in binary mode, without their ends.
 
-    Args:
-        file: opened in binary mode; only ``\n`` and ``\r\n`` end a line. A byte-order mark at its
-            beginning is left out.
-        name: of the file in error messages.
-
-    Raises:
-        ValueError: if a line is longer than ``LONGEST_LINE`` or not UTF-8, after those before it
-            are yielded.
+    Only ``\n`` and ``\r\n`` end a line. A byte-order mark at the beginning is left out. ValueError
+    names ``name`` if a line is longer than ``LONGEST_LINE`` or not UTF-8, after those before it.
     """
     number = 0
     while line := file.readline(LONGEST_LINE + 1):
@@ -65,8 +59,7 @@ def translate_lines(
         keywords: of :meth:`~transformer.inference.translator.Translator.translate`.
 
     Yields:
-        What ``translate`` gives for a line: its text; with ``return_scores`` a ``Translation``;
-        with ``n_best`` a list of these. No text contains a line break.
+        What ``translate`` gives for a line. No text contains a line break.
 
     Raises:
         ValueError: if a line is longer than the model takes or cannot be read, after those before
