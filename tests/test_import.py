@@ -32,29 +32,8 @@ def libraries(modules: set[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules}
 
 
-def test_a_name_loads_no_library_that_it_does_not_use():
-    start, alone, model, translator, book = loaded(
-        "",
-        "import transformer",
-        "from transformer import Transformer",
-        "from transformer import Translator; Translator.from_pretrained('tatoeba-en-de')",
-        "import transformer_book",
-    )
-    # Whatever the environment loads into every process is not ours.
-    assert libraries(alone - start) - STANDARD == set()
-    assert "torch" in model and "tokenizers" not in model
-    assert not translator & UNNEEDED
-    assert "IPython" not in book
-
-
-def test_the_command_loads_no_library_that_a_translation_does_not_need():
-    run = "from transformer.cli import app; app(['translate', 'Hello.'], standalone_mode=False)"
-    _, _, after = loaded("", run)[:3]
-    assert "torch" in after and not after & (UNNEEDED - {"typer"})
-
-
-def test_loading_a_model_draws_no_random_numbers():
-    program = """
+# Loading a model draws no random numbers either.
+LOAD = """
 import random, numpy, torch
 from transformer import Translator
 def states():
@@ -63,7 +42,22 @@ before = states()
 Translator.from_pretrained("tatoeba-en-de")
 assert states() == before
 """
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_a_name_loads_no_library_that_it_does_not_use():
+    start, alone, model, translator, said, command, book = loaded(
+        "",
+        "import transformer",
+        "from transformer import Transformer",
+        LOAD,
+        "from transformer.cli import app; app(['translate', 'Hello.'], standalone_mode=False)",
+        "import transformer_book",
+    )
+    # Whatever the environment loads into every process is not ours.
+    assert libraries(alone - start) - STANDARD == set()
+    assert "torch" in model and "tokenizers" not in model
+    assert not translator & UNNEEDED and not command & (UNNEEDED - {"typer"})
+    assert said == {"Hallo!"} and "IPython" not in book
 
 
 def test_importing_the_library_changes_nothing_outside_it():
@@ -100,12 +94,15 @@ print("transformer.cli.train" in sys.modules)
 
 
 def test_a_notebook_without_ipywidgets_shows_no_warning_of_tqdm():
-    hide = "import sys; sys.modules |= {'ipykernel.zmqshell': sys, 'ipywidgets': None}; "
-    show = "; import warnings; print('IProgress' in str(warnings.filters))"
-    for imports in ("import transformer, tqdm.auto", "from transformer import Trainer, Translator"):
-        command = [sys.executable, "-c", f"import IPython; {hide}{imports}{show}"]
-        found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        assert (found.stdout, found.stderr) == ("False\n", "")
+    program = """
+import IPython, sys, warnings
+sys.modules |= {"ipykernel.zmqshell": sys, "ipywidgets": None}
+from transformer import Trainer, Translator
+print("IProgress" in str(warnings.filters))
+"""
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (found.stdout, found.stderr) == ("False\n", "")
 
 
 def test_every_name_of_the_package_has_the_types_that_its_home_gives_it():
@@ -123,11 +120,10 @@ def test_every_name_of_the_package_has_the_types_that_its_home_gives_it():
         transformer.nothing  # noqa: B018
 
 
-def test_a_library_is_missed_only_where_it_is_used():
-    hide = "import sys; sys.modules['accelerate'] = None; sys.modules['matplotlib'] = None\n"
-    program = "from transformer import Translator\nfrom transformer import Trainer\n"
-    found = subprocess.run(
-        [sys.executable, "-c", hide + program], cwd=ROOT, capture_output=True, text=True
-    )
-    assert "transformer.Trainer needs accelerate" in found.stderr.splitlines()[-1]
-    assert f"{sys.executable} -m pip install accelerate" in found.stderr
+def test_a_library_is_missed_where_it_is_used(monkeypatch):
+    monkeypatch.delitem(vars(transformer), "Trainer", raising=False)
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    monkeypatch.delitem(sys.modules, "transformer.training.trainer", raising=False)
+    with pytest.raises(ModuleNotFoundError, match="transformer.Trainer needs accelerate") as caught:
+        transformer.Trainer  # noqa: B018
+    assert f"{sys.executable} -m pip install accelerate" in str(caught.value)

@@ -2,21 +2,20 @@
 
 import ast
 import re
-import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 import torch
 from huggingface_hub import constants
-from nbclient import NotebookClient
+from IPython.core.interactiveshell import InteractiveShell
 
 import transformer
 from transformer import Translator
 from transformer.cli.train import _without_gpu
 from transformer.inference.device import choose_device
 from transformer.recipes.presets import PRESETS
+from transformer_book.skipped_cells import explain_unknown_names
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -29,17 +28,13 @@ def test_an_old_python_is_told_which_version_is_needed(monkeypatch):
         transformer._check_environment()
 
 
-@pytest.mark.parametrize("statement", ["import transformer_book", "from transformer import model"])
-def test_a_missing_torch_is_named_with_the_command(statement):
-    hide = (
-        "import importlib.util as u, sys; old = u.find_spec\n"
-        "u.find_spec = lambda name, *a: None if name in {'torch', 'tqdm'} else old(name, *a)\n"
-    )
-    command = [sys.executable, "-c", hide + statement]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    last = found.stderr.strip().splitlines()[-1]
-    assert "ModuleNotFoundError: transformer needs torch, tqdm" in last
-    assert f"{sys.executable} -m pip install torch tqdm." in last
+def test_a_missing_torch_is_named_with_the_command(monkeypatch):
+    monkeypatch.setattr(transformer, "find_spec", lambda name: None)
+    for name in ("torch", "tqdm"):
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ModuleNotFoundError, match="transformer needs torch, tqdm") as caught:
+        transformer._check_environment()
+    assert f"{sys.executable} -m pip install torch tqdm." in str(caught.value)
 
 
 def test_without_a_network_the_real_client_of_the_hub_gives_one_line(monkeypatch, tmp_path):
@@ -60,26 +55,16 @@ def test_a_missing_gpu_is_one_line_and_a_large_preset_on_a_cpu_is_warned_of(monk
     assert _without_gpu() == []
 
 
-def test_a_name_from_a_skipped_cell_comes_with_a_hint_and_other_errors_do_not(tmp_path):
-    sources = [
-        "from transformer_book import setup\nsetup()",
-        "attention + 1",
-        "1 / 0",
-        "def f():\n    x += 1\nf()",
-    ]
-    client = NotebookClient(
-        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources]),
-        allow_errors=True,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(tmp_path)}},
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))
-        patch.delenv("MPLBACKEND", raising=False)
-        client.execute()
-    first, skipped, *others = [cell.outputs for cell in client.nb.cells]
-    assert first == []
-    assert "NameError" in {output.get("ename") for output in skipped}
-    assert "Is 'attention' made in a cell above?" in "".join(o.get("text", "") for o in skipped)
-    names = [[output["ename"] for output in outputs] for outputs in others]
-    assert names == [["ZeroDivisionError"], ["UnboundLocalError"]]
+def test_a_name_from_a_skipped_cell_comes_with_a_hint_and_other_errors_do_not(capsys):
+    shell = InteractiveShell.instance()
+    try:
+        explain_unknown_names()
+        found = [
+            shell.run_cell(cell) for cell in ("attention + 1", "1 / 0", "def f(): x += 1\nf()")
+        ]
+    finally:
+        InteractiveShell.clear_instance()
+    kinds = [NameError, ZeroDivisionError, UnboundLocalError]
+    assert [type(each.error_in_exec) for each in found] == kinds
+    said = "".join(capsys.readouterr())
+    assert said.count("made in a cell above?") == 1 and "Is 'attention' made" in said

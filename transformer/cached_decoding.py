@@ -76,15 +76,10 @@ class DecodingState:
     def reorder(self, rows: Int[Tensor, "kept"]) -> None:
         """Let row i continue the sequence that row ``rows[i]`` holds now.
 
-        A sentence without any row left leaves the batch; its number may go to another sentence. If
-        none leaves, rows on a GPU must stay with their sentences.
-
-        Args:
-            rows: a multiple of ``beam_size`` row numbers, grouped by sentence. If a sentence
-                leaves, numbers on the CPU spare a wait for the GPU.
-
-        Raises:
-            ValueError: if rows on the CPU are not grouped by sentence.
+        ``rows`` are grouped by sentence, ``beam_size`` each; on the CPU a ValueError says so. A
+        sentence without any row left leaves the batch; its number may go to another sentence. If
+        none leaves, rows on a GPU must stay with their sentences; if one does, numbers on the CPU
+        spare a wait for the GPU.
         """
         sentences = rows[:: self.beam_size] // self.beam_size
         stay = len(sentences) == len(self)

@@ -50,11 +50,7 @@ _OPEN: list[None] = []
 
 
 def recorders_of(attention: nn.Module) -> list[Recorder]:
-    """Return what is to be called with the weights of an attention: nothing, if nobody records.
-
-    Args:
-        attention: the layer that is running.
-    """
+    """Return what is to be called with the weights of a running layer, nothing as a rule."""
     if not _OPEN:
         return []
     return [each[attention] for each in _RECORDERS.get() if attention in each]
@@ -95,9 +91,6 @@ def with_recorders(layer: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Return a layer that tells the recorders of now, whichever thread runs it.
 
     A checkpoint runs a layer again in the backward pass, which has threads of its own on a GPU.
-
-    Args:
-        layer: a layer, or another function that runs attention.
     """
     if not _OPEN:
         return layer

@@ -17,26 +17,13 @@ Kind = TypeVar("Kind")  # not Self, which beartype cannot check here
 
 @dataclass(frozen=True)
 class Allowed:
-    """What an option may be: ``COUNT("batch_size", 8)`` returns 8, or says what is expected.
-
-    Args:
-        words: what the error calls it.
-        fits: whether a plain value is allowed.
-    """
+    """What an option may be: ``COUNT("batch_size", 8)`` returns 8, or says what is expected."""
 
     words: str
     fits: Callable[[Any], bool]
 
     def __call__(self, name: str, value: Any) -> Any:
-        """Return a value as a plain one.
-
-        Args:
-            name: what the error calls the value.
-            value: anything.
-
-        Raises:
-            ValueError: if it is not allowed.
-        """
+        """Return a value as a plain one; ValueError if it is not allowed."""
         if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
             value = value.item()
         if not self.fits(value):
@@ -97,11 +84,7 @@ class Settings:
     _numbers: ClassVar[Mapping[str, Allowed]] = {}
 
     def __new__(cls: type[Kind], *args: Any, **values: Any) -> Kind:
-        """Refuse a name that is no field.
-
-        Raises:
-            TypeError: with the nearest name.
-        """
+        """Refuse a name that is no field with a TypeError that has the nearest name."""
         try:
             require_fields(cls, values)
         except ValueError as error:
@@ -142,15 +125,7 @@ def _is_union(hint: Any) -> bool:
 
 
 def require_fields(settings: Any, values: Mapping[str, Any]) -> None:
-    """Refuse a name that is not a field of a configuration; suggest the nearest one.
-
-    Args:
-        settings: the class of the configuration, a dataclass.
-        values: values by field name.
-
-    Raises:
-        ValueError: if there is no such field.
-    """
+    """Raise ValueError for a name that is no field of a configuration; suggest the nearest one."""
     known = [field.name for field in fields(settings)]
     kind = getattr(settings, "_kind", Settings._kind)
     for name in values:
@@ -159,13 +134,7 @@ def require_fields(settings: Any, values: Mapping[str, Any]) -> None:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """Return one line that says that a name is unknown and which one is probably meant.
-
-    Args:
-        kind: what the name is of, such as "model field".
-        name: the unknown name.
-        known: the valid names.
-    """
+    """Return one line that says that a name is unknown and which one is probably meant."""
     known = list(known)
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"

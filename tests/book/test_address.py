@@ -9,9 +9,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
 
-from book.make.address import PASSAGES, address_of, files_of, pattern_of
+from book.make.address import PASSAGES, address, address_of, files_of, pattern_of
 from transformer.published import REPOSITORY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,13 +68,15 @@ def test_all_files_agree_with_the_definition(patterns, checkout, published):
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [([], "REPO"), (["https://github.com/a/b"], "REPO"), (["a/b.git"], "REPO"),
+    [([""], "REPO"), (["https://github.com/a/b"], "REPO"), (["a/b.git"], "REPO"),
      (["a/.."], "REPO"), (["-a/b"], "REPO"), (["a/b", "example.org"], "PAGES")],
 )  # fmt: skip
-def test_a_wrong_address_is_one_line(arguments, named):
-    done = run(*arguments)
-    assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.startswith(f"{named} must be ") and done.stderr.count("\n") == 1
+def test_a_wrong_address_is_one_line(arguments, named, capsys):
+    with pytest.raises(typer.Exit) as stop:
+        address(*arguments)
+    out, said = capsys.readouterr()
+    assert stop.value.exit_code == 2 and out == ""
+    assert said.startswith(f"{named} must be ") and said.count("\n") == 1
 
 
 def test_pages_are_by_default_where_github_puts_them():

@@ -21,7 +21,6 @@ from transformer.inference.decoding import greedy_search
 from transformer.model.attention import scaled_dot_product_attention
 from transformer.model.masks import causal_mask
 from transformer.model.positional import sinusoidal_table
-from transformer.training.schedule import learning_rate
 from transformer_book.studies.layer_types import reach
 from transformer_book.studies.layer_types.reach import Convolution
 from transformer_book.studies.tokens import merges as byte_pairs
@@ -31,7 +30,7 @@ from transformer_book.widgets.memory import MemoryExplorer
 from transformer_book.widgets.next_token import TEMPERATURES
 from transformer_book.widgets.overlap import OverlapExplorer
 from transformer_book.widgets.text import BatchPacker, MergeStepper
-from transformer_book.widgets.training import ScheduleExplorer, TargetExplorer
+from transformer_book.widgets.training import TargetExplorer
 from transformer_book.widgets.walk import record_walk
 
 WORDS = ["<bos>", "the", "cat", "drank", "</script>", "milk"]
@@ -137,12 +136,6 @@ def test_target_loss_and_floor_are_those_of_pytorch():
     q = F.one_hot(labels, 20)[0] * 0.9 + 0.1 / 20
     assert explorer.loss(2, 0.1) == pytest.approx(wanted[2].item(), rel=1e-5)
     assert explorer.floor(0.1) == pytest.approx(-torch.xlogy(q, q).sum().item(), abs=1e-6)
-
-
-def test_the_schedule_is_eq_3():
-    steps = np.array([1, 40, 4000, 90_000])
-    wanted = [learning_rate(int(step), 512, 400, 2.0) for step in steps]
-    assert ScheduleExplorer().rates(steps, 512, 400, 2.0) == pytest.approx(wanted)
 
 
 FIELDS = [

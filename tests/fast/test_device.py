@@ -13,7 +13,7 @@ from transformer.inference import translator
 from transformer.inference.translator import Translator
 from transformer.model.config import TransformerConfig
 from transformer.model.transformer import Transformer
-from transformer.training import checks, trainer
+from transformer.training import checks, step, trainer
 
 
 @pytest.fixture
@@ -45,10 +45,10 @@ def test_trainer_and_translator_set_their_device_up(monkeypatch, tmp_path):
     from tests.training.tiny_training import make_trainer
 
     seen = []
-    for module in (trainer, translator):
+    for module in (step, translator):
         monkeypatch.setattr(module, "set_up", lambda d, m=module: seen.append((m, d.type)))
     make_trainer(tmp_path)
-    assert seen == [(trainer, "cpu")]
+    assert seen == [(step, "cpu")]
     tokenizer = Tokenizer.train(["a b c d"] * 9, vocab_size=260)
     model = Transformer(TransformerConfig(260, d_model=8, d_ff=8, num_heads=1, num_layers=1))
     seen.clear()
@@ -121,8 +121,8 @@ def test_the_loss_is_compiled_whether_the_model_is_or_not(tmp_path, monkeypatch,
     monkeypatch.setattr(torch, "compile", lambda f, **_: found.append(f) or f)
     if sharded:
         monkeypatch.setattr(trainer.Accelerator, "num_processes", 2)
-        monkeypatch.setattr(trainer.checks, "require_all_processes", lambda joined: None)
-        monkeypatch.setattr(trainer.state, "shard", lambda *_: None)
+        monkeypatch.setattr(checks, "require_all_processes", lambda joined: None)
+        monkeypatch.setattr(step.state, "shard", lambda *_: None)
     assert make_trainer(tmp_path, compile=compiled, shard=True).sharded == sharded
     # The loss; and the model, as a whole or, if it is sharded, its two layers one by one.
     assert len(found) == 1 + compiled * (2 if sharded else 1)

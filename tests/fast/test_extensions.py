@@ -1,9 +1,4 @@
-"""Hooks, adapters and compilation work on a built model, fast or not."""
-
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""Hooks and adapters work on a built model, fast or not."""
 
 import pytest
 import torch
@@ -17,15 +12,14 @@ both_speeds = pytest.mark.parametrize("is_fast", [False, True], ids=["plain", "f
 
 @both_speeds
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("sharing", ["three-way", "target", "none"])
-@pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "swiglu", "geglu"])
+@pytest.mark.parametrize("sharing, activation", [("three-way", "relu"), ("none", "swiglu")])
 def test_a_hook_on_every_linear_layer_fires(is_fast, training, sharing, activation):
     model = make_model(sharing=sharing, activation=activation).train(training)
     if is_fast:
         fast.enable(model)
     fired: set[str] = set()
     linear = {name for name, part in model.named_modules() if isinstance(part, nn.Linear)}
-    assert len(linear) == 5 * 2 + (2 + 2 * 3) * 4 + 5 * (activation in ("swiglu", "geglu")) + (
+    assert len(linear) == 5 * 2 + (2 + 2 * 3) * 4 + 5 * (activation == "swiglu") + (
         sharing == "none"
     )
     for name in linear:
@@ -53,8 +47,11 @@ class LoRA(nn.Module):
 
 @both_speeds
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("attention", ["encoder.0.self", "decoder.1.self", "decoder.1.cross"])
-@pytest.mark.parametrize("projection", ["query", "key", "value", "output"])
+@pytest.mark.parametrize(
+    "attention, projection",
+    [("encoder.0.self", name) for name in ("query", "key", "value", "output")]
+    + [("decoder.1.cross", name) for name in ("query", "key", "value")],
+)
 @torch.no_grad()
 def test_an_adapter_acts_like_the_sum_of_the_matrices(is_fast, training, attention, projection):
     model, merged, usual = (make_model(dropout=0.0).train(training) for _ in range(3))
@@ -71,31 +68,3 @@ def test_an_adapter_acts_like_the_sum_of_the_matrices(is_fast, training, attenti
     assert not torch.allclose(found, usual(source, target)[target != 0], atol=1e-4)
     steps = [m.decode_next(target[:, 0], m.start_decoding(source, 1)) for m in (model, merged)]
     torch.testing.assert_close(*steps)
-
-
-COMPILED = """
-import torch
-from tests.model.small import make_batch, make_model
-from transformer import fast
-
-batch = make_batch()
-for enable in (False, True):
-    sizes = dict(num_layers=1, num_decoder_layers=1, dropout=0.0)
-    model = make_model(dtype=torch.float32, **sizes).train()
-
-    def states(source, target):
-        return model.decoder_states(target, model.encode(source), source)
-
-    expected = states(*batch)
-    if enable:
-        fast.enable(model)
-    compiled = torch.compile(states, backend="eager", fullgraph=True)
-    torch.testing.assert_close(compiled(*batch), expected)
-"""
-
-
-def test_encoder_and_decoder_compile_without_a_graph_break():
-    """In a process of its own, because the checks of shapes cannot be compiled."""
-    root = Path(__file__).parents[2]
-    environment = os.environ | {"PYTHONPATH": str(root)}
-    subprocess.run([sys.executable, "-c", COMPILED], cwd=root, env=environment, check=True)

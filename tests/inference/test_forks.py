@@ -55,7 +55,6 @@ for each in (tokenizer, marian):
     after = loaded(each.encode_batch), pooled(each.encode, LINES)
     assert [*before, *after] == [expected] * 4
     assert pooled(each.decode_batch, [expected, expected]) == [texts, texts]
-print("the same")
 """
 
 TRANSLATE = """
@@ -74,12 +73,12 @@ for (texts, maps), said, threads in pooled(work, [LINES[:40]] * 2):
     assert texts == expected and len(maps) == len(translator.model.decoder) and threads == 1
     assert len(said) == 1 and "torch.set_num_threads(1) in each worker" in said[0], said
 assert torch.get_num_threads() == 2
-print("the same")
 """
 
 
 def run(program, **environment):
     inherited = {k: v for k, v in os.environ.items() if k != "TOKENIZERS_PARALLELISM"}
+    inherited["OMP_NUM_THREADS"] = "2"
     process = subprocess.Popen(
         [sys.executable, "-c", program],
         cwd=ROOT, env=inherited | environment, start_new_session=True, text=True,
@@ -94,11 +93,7 @@ def run(program, **environment):
 
 
 @pytest.mark.parametrize("chosen", [{}, {"TOKENIZERS_PARALLELISM": "true"}], ids=["unset", "true"])
-def test_workers_encode_and_decode(chosen):
+def test_workers_encode_decode_and_translate_with_one_thread(chosen):
     """With the variable, the tokenizers library does not notice a fork by itself."""
     pytest.importorskip("sentencepiece", reason="its tokenizer is one of two: requirements.txt")
-    run(PROGRAM + ENCODE, **chosen)
-
-
-def test_workers_translate_with_one_thread_and_say_so():
-    run(PROGRAM + TRANSLATE, OMP_NUM_THREADS="2")
+    run(PROGRAM + ENCODE + ("" if chosen else TRANSLATE) + 'print("the same")', **chosen)

@@ -101,15 +101,6 @@ def test_each_text_gets_its_own_translation_in_order(translator):
         assert translator.translate(TEXTS, batch_size=batch_size, max_length=20) == together
 
 
-def test_it_is_the_beam_search_of_the_text(translator, tokenizer):
-    for text in (TEXTS[0], TEXTS[6]):
-        ids = torch.tensor([[*tokenizer.encode(text), tokenizer.eos_id]])
-        for options in (dict(), dict(beam_size=1), dict(alpha=2.0, penalty="fairseq")):
-            options["max_length"] = 12
-            best = beam_search(translator.model, ids, **options)[0]
-            assert translator([text], **options) == [tokenizer.decode(best.tokens).strip()]
-
-
 def test_one_text_gives_one_text_and_blanks_are_merged(translator):
     expected = translator(TEXTS, max_length=9)
     assert (expected[2], expected[4]) == ("", "")
@@ -334,16 +325,6 @@ def test_what_was_saved_translates_the_same(translator, tmp_path, capsys):
     assert (tmp_path / "half/model.safetensors").stat().st_size < 0.7 * size
     for name, weight in halved.model.state_dict().items():
         assert torch.equal(weight, translator.model.state_dict()[name].half().float())
-
-
-def test_a_run_translates_from_its_first_checkpoint_on(translator, tmp_path):
-    run = tmp_path / "run"
-    translator.save_pretrained(run)
-    (run / "checkpoints").mkdir()
-    (run / "model.safetensors").rename(run / "checkpoints/step-00000010.safetensors")
-    expected = translator(TEXTS, max_length=20)
-    for place in (run, run / "checkpoints/step-00000010.safetensors"):
-        assert Translator.from_pretrained(place)(TEXTS, max_length=20) == expected
 
 
 def test_the_device(translator, tmp_path):

@@ -15,9 +15,9 @@ from transformer.recipes.cards import on_card, this_card
 from transformer.recipes.estimate import random_batches, requirements
 from transformer.recipes.presets import get_preset
 from transformer.recipes.translation import TranslationRun
+from transformer.training.kept_run import host_copy
 from transformer.training.stream import step_batches
 from transformer.training.trainer import Trainer
-from transformer.training.writer import host_copy
 from transformer_book.speed.throughput import measure_throughput
 
 pytestmark = [
@@ -47,7 +47,7 @@ def test_a_step_of_25_000_tokens_fits_the_card_as_estimated(tmp_path, name):
     stream = step_batches(batches, preset.training.accumulate)
     for _ in range(3):
         step = next(stream)
-        loss = trainer._train_step(step.batches, step.target_tokens)
+        loss = trainer.train_step(step.batches, step.target_tokens)
         trainer.step += 1
     assert math.isfinite(loss.item())
     assert torch.cuda.max_memory_allocated() < 1.2 * requirements(preset, on_gpu=True).device_memory

@@ -92,6 +92,24 @@ def test_a_disk_that_refuses_gives_one_line_and_the_run_resumes(
     assert not list(tmp_path.rglob("*.tmp"))
 
 
+def test_a_drive_that_disappears_ends_the_run_and_is_not_made_again(tmp_path, undisturbed):
+    """As in Colab."""
+    folder, away = tmp_path / "drive", tmp_path / "away"
+    trainer = trainer_in(folder)
+
+    def disappear():
+        list(trainer.writer.finished(wait_for_all=True))
+        folder.rename(away)
+
+    at_step(trainer, 8, disappear)
+    with pytest.raises(OSError, match=f"cannot write {folder}.*: No such file"):
+        trainer.fit()
+    assert not folder.exists(), "a folder below the place of the drive would be lost"
+    away.rename(folder)
+    assert load_state(folder / "state.pt")["progress"]["step"] == 6
+    assert_ends_like(trainer_in(folder), undisturbed)
+
+
 # ---------------------------------------------------------------------- damage
 
 

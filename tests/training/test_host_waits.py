@@ -25,7 +25,7 @@ def test_a_step_waits_for_nothing(tmp_path, monkeypatch, recipe):
     for _ in range(3):
         step = next(steps)
         with HostReads() as host:
-            trainer._train_step(step.batches, step.target_tokens)
+            trainer.train_step(step.batches, step.target_tokens)
         assert not host.reads
         trainer.step += 1
 
@@ -56,7 +56,7 @@ def test_cuda_reports_no_synchronisation(tmp_path, gpu, recipe):
     try:
         for _ in range(3):  # the first initialises
             step = next(steps)
-            trainer._train_step(step.batches, step.target_tokens)
+            trainer.train_step(step.batches, step.target_tokens)
             trainer.step += 1
             torch.cuda.set_sync_debug_mode("error")
     finally:

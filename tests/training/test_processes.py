@@ -1,4 +1,4 @@
-"""Two processes compute what one does, on one machine or on two."""
+"""Two processes compute what one does, with whole weights or with shards of them."""
 
 import math
 import os
@@ -104,7 +104,7 @@ def train(
     return done
 
 
-def one_machine(folder: Path) -> None:
+def whole(folder: Path) -> None:
     assert train(folder / "equal", accumulate=2)
     assert train(folder / "dropout", accumulate=1, dropout=0.2)
     # A signal to the second process alone has to stop both.
@@ -117,9 +117,9 @@ def one_machine(folder: Path) -> None:
     assert train_own(folder / "own-stopped")
 
 
-def two_machines(folder: Path) -> None:
+def in_shards(folder: Path) -> None:
     assert train(folder / "sharded", accumulate=2, shard=True, clip_norm=CLIP)
-    assert train(folder / "own", accumulate=2, shard=True, **SGD)
+    assert train(folder / "own-sharded", accumulate=2, shard=True, **SGD)
     # A run of one process resumes in two, then in two with sharded weights.
     assert train(folder / "crossing", accumulate=2, max_steps=4)
     assert train(folder / "crossing", accumulate=2, max_steps=6, shard=True)
@@ -139,47 +139,40 @@ def two_machines(folder: Path) -> None:
         trainer.fit()
 
 
-def launch(folder: Path, part: str, nodes: int) -> None:
-    """Run a part in two processes: of one machine, or one each of two that torchrun sees."""
+def launch(folder: Path) -> None:
+    """Run this file in two processes, one each of two machines, as torchrun starts them."""
     if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
         pytest.skip("needs gloo")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "torch.distributed.run", "--master-addr=127.0.0.1"]
-    command += [f"--master-port={port}", f"--nnodes={nodes}", f"--nproc-per-node={2 // nodes}"]
+        port = str(free.getsockname()[1])
     path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
     environment = dict(PYTHONPATH=path, ACCELERATE_USE_CPU="true", OMP_NUM_THREADS="1")
-    machines = [
+    environment |= dict(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, WORLD_SIZE="2")
+    environment |= dict(LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")
+    processes = [
         subprocess.Popen(
-            [*command, f"--node-rank={node}", __file__, part, str(folder)],
-            env=os.environ | environment,
+            [sys.executable, __file__, folder],
+            env=os.environ | environment | dict(RANK=str(rank)),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for node in range(nodes)
+        for rank in range(2)
     ]
     try:
-        said = [machine.communicate(timeout=300)[1] for machine in machines]
+        said = [process.communicate(timeout=300)[1] for process in processes]
     finally:
-        for machine in machines:
-            machine.kill()
-    assert not any(machine.returncode for machine in machines), "\n".join(said)
+        for process in processes:
+            process.kill()
+    assert not any(process.returncode for process in processes), "\n".join(said)
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
-    launch(folder, "one_machine", nodes=1)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def apart(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("apart")
     assert train(folder / "crossing", accumulate=4, max_steps=2)
-    launch(folder, "two_machines", nodes=2)
+    launch(folder)
     return folder
 
 
@@ -244,35 +237,35 @@ def test_a_users_own_parts_resume_and_report_the_same_in_every_process(two):
         assert state["callbacks"]["EarlyStopping 1"]["waited"] == 3
 
 
-def test_an_own_optimizer_of_sharded_weights_ends_where_one_process_does(apart, tmp_path):
+def test_an_own_optimizer_of_sharded_weights_ends_where_one_process_does(two, tmp_path):
     train(tmp_path, accumulate=4, **SGD)
-    one, both = (load(folder / "process-0.pt")[1] for folder in (tmp_path, apart / "own"))
+    one, both = (load(folder / "process-0.pt")[1] for folder in (tmp_path, two / "own-sharded"))
     assert_close(one, both, rtol=1e-3, atol=1e-5)
 
 
-def test_two_machines_with_sharded_weights_end_where_one_process_does(apart, tmp_path):
+def test_sharded_weights_end_where_one_process_does(two, tmp_path):
     train(tmp_path, accumulate=4, clip_norm=CLIP)
-    one, both = load(tmp_path / "process-0.pt"), load(apart / "sharded/process-0.pt")
+    one, both = load(tmp_path / "process-0.pt"), load(two / "sharded/process-0.pt")
     norms = [torch.stack([g.norm() for g in step.values()]).norm() for step in one[0]]
     assert min(norms) == pytest.approx(CLIP, rel=1e-3), "clipping was to make a difference"
     assert_close(one[1], both[1], rtol=1e-3, atol=1e-5)
-    curves = [read_curve(folder / "curve.jsonl") for folder in (tmp_path, apart / "sharded")]
+    curves = [read_curve(folder / "curve.jsonl") for folder in (tmp_path, two / "sharded")]
     for a, b in zip(*curves, strict=True):
         assert a.get("perplexity", 0) == pytest.approx(b.get("perplexity", 0), rel=1e-4)
         assert a.get("loss", 0) == pytest.approx(b.get("loss", 0), rel=1e-4)
     # What is written is the same file, however many have written it.
-    states = [load_state(folder / "state.pt") for folder in (tmp_path, apart / "sharded")]
+    states = [load_state(folder / "state.pt") for folder in (tmp_path, two / "sharded")]
     (_, one), (_, both) = (torch.utils._pytree.tree_flatten(state["optimizer"]) for state in states)
     assert one == both
-    best = [load_weights(f / "checkpoints/best.safetensors") for f in (tmp_path, apart / "sharded")]
+    best = [load_weights(f / "checkpoints/best.safetensors") for f in (tmp_path, two / "sharded")]
     assert_close(*best, rtol=1e-3, atol=1e-5)
 
 
-def test_a_run_goes_on_in_another_number_of_processes(apart, tmp_path):
-    train(apart / "crossing", accumulate=4)
+def test_a_run_goes_on_in_another_number_of_processes(two, tmp_path):
+    train(two / "crossing", accumulate=4)
     train(tmp_path, accumulate=4)
     assert_close(
-        load(apart / "crossing/process-0.pt")[1],
+        load(two / "crossing/process-0.pt")[1],
         load(tmp_path / "process-0.pt")[1],
         rtol=1e-3,
         atol=1e-5,
@@ -295,5 +288,6 @@ def test_another_number_of_processes_has_to_share_a_step_equally(tmp_path):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    {"one_machine": one_machine, "two_machines": two_machines}[sys.argv[1]](Path(sys.argv[2]))
+    whole(Path(sys.argv[1]))
+    in_shards(Path(sys.argv[1]))
     torch.distributed.destroy_process_group()

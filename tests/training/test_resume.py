@@ -25,6 +25,7 @@ def trainer_in(folder, **changes):
 @pytest.fixture(scope="module")
 def uninterrupted(unchecked, tmp_path_factory):
     trainer = trainer_in(tmp_path_factory.mktemp("uninterrupted"))
+    assert trainer.accelerator.device.type == "cpu", "also on a machine with a GPU"
     assert trainer.fit() is True
     assert trainer.epoch >= 2 and 0 < trainer.position < len(trainer.batches)
     return trainer

@@ -5,13 +5,12 @@ import threading
 
 import pytest
 import torch
-from test_killed import reference  # noqa: F401 (a fixture)
 from tiny_training import at_step, make_trainer, weights_of
 
 from transformer.training import run_folder
 from transformer.training.callbacks import Callback
 from transformer.training.checkpoint import load_state, load_weights
-from transformer.training.writer import Writer, host_copy
+from transformer.training.kept_run import Writer, host_copy
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

@@ -26,15 +26,12 @@ swaps = 0
 
 
 def enable(model: nn.Module, skip_padding: bool = True) -> None:
-    """Swap the classes of a model's modules for those that are faster on a CPU.
+    """Swap the classes of a model's modules for those that are faster on a CPU, in place.
 
     Modules of other classes, such as subclasses, wrappers and replacements, stay as they are. On
-    other devices the fast classes compute what the plain ones do.
-
-    Args:
-        model: any module; it is changed in place.
-        skip_padding: in training, run all layers but attention on the real positions only. False
-            keeps (B, T, d_model) inputs everywhere, for hooks that need them.
+    other devices the fast classes compute what the plain ones do. With ``skip_padding``, all
+    layers but attention run on the real positions only in training; False keeps (B, T, d_model)
+    inputs everywhere, for hooks that need them.
     """
     classes = _FAST if skip_padding else {nn.Linear: Linear, nn.Dropout: Dropout}
     _swap(model, classes)

@@ -23,9 +23,6 @@ def set_up(device: torch.device) -> None:
     On CUDA this switches off cuDNN's attention, for the whole process. PyTorch prefers it on recent
     GPUs, but it plans anew for each new shape, and batches of translation pairs have thousands of
     shapes. Graphs that were compiled before contain the old choice, and are compiled again.
-
-    Args:
-        device: where a model will run; other devices than CUDA need nothing.
     """
     if device.type != "cuda" or not torch.backends.cuda.cudnn_sdp_enabled():
         return
@@ -37,14 +34,9 @@ def set_up(device: torch.device) -> None:
 
 
 def missing_for_compiling(device_type: str) -> str | None:
-    """Name what ``torch.compile`` lacks on this machine.
+    """Name what ``torch.compile`` lacks on this machine for "cuda", "cpu" or another device.
 
-    Args:
-        device_type: "cuda", "cpu" or another.
-
-    Returns:
-        What is missing, and how to install it if it can be; None if nothing is, or for a device
-        that needs no compiler.
+    None if nothing is missing, or for a device that needs no compiler.
     """
     if device_type not in _COMPILERS:
         return None

@@ -21,8 +21,6 @@ class Dropout(nn.Dropout):
 
     Kept elements are divided by the probability of keeping them, so that the mean stays the same.
     On other devices, and where PyTorch traces the operation, it is ``nn.Dropout`` itself.
-
-    Paper: section 5.4
     """
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

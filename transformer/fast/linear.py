@@ -31,15 +31,7 @@ def linear(
     weight: Float[Tensor, "out features"],
     bias: Float[Tensor, " out"] | None = None,
 ) -> Float[Tensor, "*batch out"]:
-    """Compute x W^T + b.
-
-    Args:
-        x: one row vector for each position.
-        weight: W.
-        bias: b; None for zero.
-
-    Paper: sections 3.2.2, 3.3 and 3.4
-    """
+    """Compute x W^T + b for row vectors x."""
     if _HAS_IDLE_UNITS and _is_plain(x, weight):
         if torch.is_grad_enabled():
             return _OneDnnLinear.apply(x, weight, bias)
@@ -48,10 +40,7 @@ def linear(
 
 
 class Linear(nn.Linear):
-    """``nn.Linear`` whose product is :func:`linear`.
-
-    Paper: sections 3.2.2, 3.3 and 3.4
-    """
+    """``nn.Linear`` whose product is :func:`linear`."""
 
     def forward(self, x: Float[Tensor, "*batch features"]) -> Float[Tensor, "*batch out"]:
         """Compute x W^T + b."""

@@ -75,10 +75,7 @@ _PACKINGS: ContextVar[tuple[Packing, Packing] | None] = ContextVar("packings", d
 
 
 class PackedAttention(MultiHeadAttention):
-    """Multi-head attention between packed sequences: padded for the attention itself only.
-
-    Paper: section 3.2.2
-    """
+    """Multi-head attention between packed sequences: padded for the attention itself only."""
 
     def forward(
         self,

@@ -17,8 +17,6 @@ class HalfResidual(Residual):
     """A residual connection whose output has the type of autocast, where autocast is on.
 
     The layer norm itself is still computed in float32.
-
-    Paper: section 3.1
     """
 
     def forward(
@@ -31,12 +29,7 @@ class HalfResidual(Residual):
 
 
 def use_half_residuals(model: nn.Module, half: bool) -> None:
-    """Choose the type of the residual connections of a model, in place.
-
-    Args:
-        model: any module; only a Transformer's residual connections change.
-        half: the type of autocast; False for that of the layer norm.
-    """
+    """Let the residual connections of a Transformer have the type of autocast, or of the norm."""
     for module in model.modules():
         if type(module) in (Residual, HalfResidual):
             module.__class__ = HalfResidual if half else Residual

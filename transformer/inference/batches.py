@@ -31,8 +31,6 @@ def search_all(
         options: search options.
         batch_size: sentences to translate at once.
         progress: show a progress bar; None shows one in a live notebook, after a second.
-
-    Paper: section 6.1
     """
     # The longest first, so that a run out of memory fails at once.
     order = sorted(

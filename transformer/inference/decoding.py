@@ -35,14 +35,11 @@ from transformer.model.base import TranslationModel, evaluation_mode
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One translation of one sentence.
+    """One translation of one sentence: ids without BOS and EOS.
 
-    Args:
-        tokens: token ids, without BOS and EOS.
-        log_probability: natural logarithm of the model's probability of the tokens and, if
-            finished, of the EOS after them.
-        score: log_probability / length penalty, by which the search ranks.
-        finished: False if the maximum length came before EOS.
+    ``log_probability`` is the natural logarithm of the model's probability of the tokens and, if
+    ``finished``, of the EOS after them; divided by the length penalty it is the ``score``, by which
+    the search ranks. ``finished`` is False if the maximum length came before EOS.
     """
 
     tokens: list[int]

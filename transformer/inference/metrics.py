@@ -16,13 +16,7 @@ from transformer.data.moses import moses_tokens
 
 @dataclass(frozen=True)
 class Score:
-    """A score of a whole test set.
-
-    Args:
-        name: "BLEU", "chrF2", "chrF2++".
-        score: 0 to 100, higher is better.
-        signature: sacreBLEU's record of how it was computed.
-    """
+    """A score of a whole test set, 0 to 100, with sacreBLEU's record of how it was computed."""
 
     name: str
     score: float
@@ -72,16 +66,9 @@ def compound_split_bleu(
     """Compute BLEU as the paper's own script does: on Moses tokens, with compounds cut at hyphens.
 
     "Kaffee-Tasse" becomes "Kaffee ##AT##-##AT## Tasse" on both sides, three words instead of one,
-    so half a compound earns half the credit. Case matters. The score is higher than that of
-    :func:`bleu` on the same output; compare it only with scores computed in this way.
-
-    Args:
-        hypotheses: the translations, plain text.
-        references: one reference for each, plain text.
-        language: code of their language, for Moses' list of abbreviations, such as "de".
-
-    Returns:
-        The score under a name of its own; its signature includes the preprocessing.
+    so half a compound earns half the credit. The score is higher than that of :func:`bleu` on the
+    same output, and its signature includes the preprocessing. ``language`` is a code, such as "de",
+    for Moses' list of abbreviations.
 
     Raises:
         ModuleNotFoundError: if `sacremoses` is not installed.
@@ -112,13 +99,7 @@ def chrf(
     """Compute corpus chrF: F-score of the character 1- to 6-grams, with double weight on recall.
 
     It needs no tokenisation and gives credit for parts of words, which suits languages with many
-    endings and compounds better than BLEU.
-
-    Args:
-        hypotheses: the translations.
-        references: one reference for each.
-        word_order: longest word n-gram to include; 2 is the metric called chrF++.
-        lowercase: whether to ignore case.
+    endings and compounds better than BLEU. With ``word_order`` 2 it is chrF++.
 
     Raises:
         ValueError: if there are no sentences, the numbers differ, or ``word_order`` is negative.

@@ -82,7 +82,7 @@ class SearchOptions(Settings):
 
         Raises:
             TypeError: if a name is unknown, or an option is given under two names.
-            ValueError: if an option is out of range, or not a number where it must be one.
+            ValueError: if an option is out of range.
         """
         if not isinstance(options, cls | None):
             hint = f"; write beam_size={options}" if isinstance(options, int) else ""
@@ -100,14 +100,6 @@ class SearchOptions(Settings):
 
 
 def require_penalty(name: str, kind: str) -> None:
-    """Refuse an unknown formula of the length penalty.
-
-    Args:
-        name: what the error calls it.
-        kind: the formula's name.
-
-    Raises:
-        ValueError: if there is no such formula.
-    """
+    """Raise ValueError if there is no such formula of the length penalty."""
     if kind not in get_args(LengthPenalty):
         raise ValueError(f"{name} must be one of {get_args(LengthPenalty)}, got {kind!r}")

@@ -56,11 +56,7 @@ class Translation:
 
 
 def joined(parts: list[Translation]) -> Translation:
-    """Join the translations of the sentences of a text; probabilities multiply.
-
-    Args:
-        parts: in the order of the text; none for an empty translation.
-    """
+    """Join the translations of the sentences of a text; probabilities multiply."""
     return Translation(
         " ".join(part.text for part in parts if part.text),
         sum((part.score for part in parts), 0.0),

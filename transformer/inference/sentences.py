@@ -12,11 +12,7 @@ _FEWEST_CAPITALS = 4
 
 
 def split_into_sentences(text: str, language: str) -> list[str]:
-    """Split a text into its sentences, with the rules of the library `sentencex`.
-
-    Raises:
-        ModuleNotFoundError: if `sentencex` is not installed.
-    """
+    """Split a text into its sentences, with the rules of the library `sentencex`."""
     found = [sentence.strip() for sentence in import_sentencex().segment(language, text)]
     return [sentence for sentence in found if sentence]
 
@@ -49,15 +45,8 @@ def encode_sentences(
 ) -> list[list[int]]:
     """Return the ids of sentences without EOS, encoded together; each run of spaces counts as one.
 
-    Args:
-        texts: the sentences.
-        names: what errors call each of them, such as "texts[3]".
-        tokenizer: that of their language.
-        longest: most tokens that the model takes, including EOS; None for no limit.
-
-    Raises:
-        TypeError: if one is not a string.
-        ValueError: if one has too many tokens or the tokenizer refuses it.
+    Errors call each sentence by its name, such as "texts[3]". ``longest`` is the most tokens that
+    the model takes, including EOS.
     """
     pairs = zip(texts, names, strict=True)
     spaced = [" ".join(require_text(text, name).split()) for text, name in pairs]
@@ -80,11 +69,7 @@ def encode_sentences(
 
 
 def require_text(text: object, name: str) -> str:
-    """Return a text, or raise TypeError if it is not a string.
-
-    Raises:
-        TypeError: if it is not a string.
-    """
+    """Return a text, or raise TypeError if it is not a string."""
     if not isinstance(text, str):
         raise TypeError(f"{name} must be text, got {type(text).__name__}")
     return text

@@ -34,19 +34,9 @@ def sentence_counts(
 ) -> Int[np.ndarray, "n 10"]:
     """Count the tokens and n-grams of each sentence of a test set.
 
-    Args:
-        hypotheses: the translations.
-        references: one reference for each.
-        tokenize: one of sacreBLEU's tokenisers.
-        lowercase: whether to ignore case.
-
-    Returns:
-        A row per sentence: number of tokens of translation and reference; n-grams of the
-        translation that the reference has, for n from 1 to 4, each at most as often as it has them;
-        and n-grams of the translation, for n from 1 to 4.
-
-    Raises:
-        ValueError: if there are no sentences, the numbers differ, or the tokeniser is unknown.
+    A row per sentence: number of tokens of translation and reference; n-grams of the translation
+    that the reference has, for n from 1 to 4, each at most as often as it has them; and n-grams of
+    the translation, for n from 1 to 4.
     """
     require_tokenizer(tokenize)
     return _statistics(
@@ -64,16 +54,10 @@ def _statistics(
 
 
 def bleu_of_counts(sums: Float[np.ndarray, "*sets 10"] | Int[np.ndarray, "*sets 10"]) -> np.ndarray:
-    """Compute BLEU from the counts of whole test sets.
+    """Compute BLEU, 0 to 100, from the summed rows of ``sentence_counts`` of each test set.
 
     A precision of zero is smoothed as in sacreBLEU ("exp"): the first counts as half a match, the
     second as a quarter, and so on.
-
-    Args:
-        sums: one row of counts per test set: the sum of its rows of ``sentence_counts``.
-
-    Returns:
-        BLEU from 0 to 100, of the shape ``sets``.
     """
     sums = np.asarray(sums, dtype=float)
     length, reference = sums[..., 0], sums[..., 1]
@@ -89,31 +73,16 @@ def bleu_of_counts(sums: Float[np.ndarray, "*sets 10"] | Int[np.ndarray, "*sets 
 def character_counts(
     hypotheses: Sequence[str], references: Sequence[str]
 ) -> Int[np.ndarray, "n 18"]:
-    """Count the character n-grams of each sentence that chrF2 is computed from.
+    """Count the character n-grams of each sentence that chrF2 is computed from, without spaces.
 
-    Args:
-        hypotheses: the translations.
-        references: one reference for each.
-
-    Returns:
-        A row per sentence. For n from 1 to 6: n-grams of the hypothesis (0 if the reference has
-        none), of the reference, and common to both. Spaces are left out.
-
-    Raises:
-        ValueError: if there are no sentences, or the numbers differ.
+    A row per sentence. For n from 1 to 6: n-grams of the hypothesis (0 if the reference has none),
+    of the reference, and common to both.
     """
     return _statistics(CHRF(), hypotheses, references)
 
 
 def chrf_of_counts(sums: Float[np.ndarray, "*sets 18"] | Int[np.ndarray, "*sets 18"]) -> np.ndarray:
-    """Compute chrF2 from the counts of whole test sets.
-
-    Args:
-        sums: one row of counts per test set: the sum of its rows of ``character_counts``.
-
-    Returns:
-        chrF2 from 0 to 100, of the shape ``sets``.
-    """
+    """Compute chrF2, 0 to 100, from the summed rows of ``character_counts`` of each test set."""
     sums = np.asarray(sums, dtype=float)
     found, wanted, common = (sums[..., start::3] for start in range(3))
     used = (found > 0) & (wanted > 0)
@@ -143,11 +112,7 @@ def bootstrap(
         seed: of the draws.
         groups: group of each sentence, such as :func:`~transformer.data.splits.components` returns;
             whole groups are drawn. None if each sentence was sampled by itself.
-        score: computes a score from the sums of each drawn test set, such as
-            :func:`bleu_of_counts` or :func:`chrf_of_counts`, to fit ``counts``.
-
-    Returns:
-        The score of each drawn test set.
+        score: computes a score from the sums of each drawn test set.
 
     Raises:
         ValueError: if there are no sentences, ``groups`` has another length, or ``samples`` is
@@ -165,7 +130,7 @@ def paired_bootstrap(
     groups: Sequence[int] | None = None,
     score: CorpusScore = bleu_of_counts,
 ) -> Float[np.ndarray, "samples"]:
-    """Draw the difference between the mean scores of two systems, over sentences and runs.
+    """Draw our mean score minus that of another system, over sentences and runs.
 
     Each draw takes the same sentences for all runs, and draws the runs of either system with
     replacement. The mean of k drawn runs varies too little by the factor sqrt((k - 1) / k), which
@@ -179,9 +144,6 @@ def paired_bootstrap(
         seed: of the draws.
         groups: as for :func:`bootstrap`.
         score: as for :func:`bootstrap`.
-
-    Returns:
-        Our mean score minus theirs, for each draw.
 
     Raises:
         ValueError: if a system has no run, two runs differ in the number of sentences, or an
@@ -240,15 +202,7 @@ def _draws(units: int, samples: int, seed: int) -> Float[np.ndarray, "samples un
 def interval(
     scores: Sequence[float] | Float[np.ndarray, "samples"], level: float = 0.95
 ) -> tuple[float, float]:
-    """Return the central interval of bootstrap scores.
-
-    Args:
-        scores: from :func:`bootstrap`, or differences of them.
-        level: share of the scores inside, above 0 and below 1.
-
-    Raises:
-        ValueError: if there are no scores, or ``level`` is out of range.
-    """
+    """Return the central interval of bootstrap scores that holds a share of ``level``."""
     if len(scores) == 0:
         raise ValueError("scores must not be empty")
     if not 0 < level < 1:

@@ -21,12 +21,10 @@ _NEIGHBOURS, _ROWS = 128, 8
 def next_log_probabilities(
     model: TranslationModel, last: Int[Tensor, " rows"], state: Any
 ) -> Float[Tensor, "rows V"]:
-    """Compute the log-probabilities of the next token of each row.
+    """Compute the natural logarithms of the probability of the next token of each row, in float32.
 
-    Returns:
-        Natural logarithms of the softmax over all tokens, in float32; -inf at padding and BOS,
-        which are never produced. A logit that is NaN or +inf makes its whole row NaN; a logit of
-        -inf rules its token out.
+    They are -inf at padding and BOS, which are never produced. A logit that is NaN or +inf makes
+    its whole row NaN; a logit of -inf rules its token out.
     """
     found = model.decode_next(last, state).float().log_softmax(dim=-1)
     found[:, model.config.pad_id] = found[:, model.config.bos_id] = -math.inf
@@ -38,13 +36,7 @@ def read_ended(
 ) -> list[bool]:
     """Copy to the host which sentences have ended: the only wait for a GPU in a step of a search.
 
-    Args:
-        ended: on the model's device.
-        log_probabilities: of the step, from :func:`next_log_probabilities`.
-        eos_id: a token that can be produced.
-
-    Raises:
-        ValueError: if a log-probability is NaN.
+    ValueError if a log-probability of the step is NaN.
     """
     invalid = log_probabilities[:, eos_id].isnan().any()
     *found, not_finite = torch.cat([ended, invalid[None]]).tolist()
@@ -54,12 +46,7 @@ def read_ended(
 
 
 class BatchRows:
-    """Which sentence each row of the batch of a search holds, known without waiting for a GPU.
-
-    Args:
-        count: number of sentences.
-        device: of the search.
-    """
+    """Which sentence each row of the batch of a search holds, known without waiting for a GPU."""
 
     def __init__(self, count: int, device: torch.device):
         self.sentences = list(range(count))
@@ -77,10 +64,7 @@ class BatchRows:
         """Drop the rows that have ended; None while they are fewer than one in eight.
 
         Compacting the batch costs a copy, so as few rows as possible move: the last ones fill the
-        places of those that leave.
-
-        Returns:
-            On the CPU, the old number of each row that stays.
+        places of those that leave. Returns, on the CPU, the old number of each row that stays.
         """
         ended = self._ended
         if 8 * sum(ended) < len(ended):
@@ -100,19 +84,12 @@ class BatchRows:
 def best_tokens(
     values: Float[Tensor, "rows V"], count: int
 ) -> tuple[Float[Tensor, "rows count"], Int[Tensor, "rows count"]]:
-    """Find the ``count`` largest values of each row and their tokens.
+    """Find the ``count`` largest values of each row and their tokens, fewer if V is smaller.
 
     The maxima of many groups cost much less than a sort, and the ``count`` best values are in the
     ``count`` best groups. If ``count`` is 1, a group is a block of neighbours, so that the first of
-    equal values is found; otherwise it is a strided set of tokens, which is faster.
-
-    Args:
-        values: a number for each token.
-        count: at least 1. For 1 the first of equal values is found; for more, ``torch.topk``
-            decides between equal values.
-
-    Returns:
-        The values, largest first, and their tokens; fewer than ``count`` if V is smaller.
+    equal values is found; otherwise it is a strided set of tokens, which is faster, and
+    ``torch.topk`` decides between equal values.
     """
     size, device = values.size(1), values.device
     if count == 1:
@@ -142,10 +119,6 @@ def length_limits(
     model: TranslationModel, source: Int[Tensor, "B S"], max_length: int | None
 ) -> list[int]:
     """Check the source and return the maximum output length of each sentence, including EOS.
-
-    Raises:
-        ValueError: if ``source`` is not (B, S) ids in range with a real token in each row, or
-            ``max_length`` is not a whole number of at least 1.
 
     Paper: section 6.1 (maximum output length: input length + 50)
     """

@@ -15,11 +15,10 @@ LONGEST_LINE = 1 << 26
 
 
 def read_lines(file: Any, name: str = "standard input") -> Iterator[str]:
-    """Read lines of UTF-8 from a binary file, as :func:`~transformer.data.lines.decode_lines` does.
+    r"""Read lines of UTF-8 from a file opened in binary mode, without their ends.
 
-    Raises:
-        ValueError: if a line is longer than ``LONGEST_LINE`` or not UTF-8, after those before it
-            are yielded; the message names the file.
+    Only ``\n`` and ``\r\n`` end a line. A byte-order mark at the beginning is left out. ValueError
+    names ``name`` if a line is longer than ``LONGEST_LINE`` or not UTF-8, after those before it.
     """
     return decode_lines(_lines(file, name), name)
 
@@ -57,8 +56,7 @@ def translate_lines(
         keywords: of :meth:`~transformer.inference.translator.Translator.translate`.
 
     Yields:
-        What ``translate`` gives for a line: its text; with ``return_scores`` a ``Translation``;
-        with ``n_best`` a list of these. No text contains a line break.
+        What ``translate`` gives for a line. No text contains a line break.
 
     Raises:
         ValueError: if a line is longer than the model takes or cannot be read, after those before

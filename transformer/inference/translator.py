@@ -148,17 +148,7 @@ class Translator:
         return next(self.model.parameters()).device
 
     def to(self, device: torch.device | str) -> "Translator":
-        """Move the model to a device.
-
-        Args:
-            device: "cpu", "cuda", "cuda:1", "mps" and so on.
-
-        Returns:
-            The translator itself.
-
-        Raises:
-            ValueError: if this machine has no such device.
-        """
+        """Move the model to a device and return self; ValueError if there is no such device."""
         self.model.to(choose_device(str(device)))
         self._speed_up()
         return self
@@ -344,14 +334,7 @@ class Translator:
         split_sentences: bool | str = False,
         sentence_case: bool = True,
     ) -> None:
-        """Raise the error that :meth:`translate` would raise for a text.
-
-        Args:
-            text: a sentence, or several with ``split_sentences``.
-            name: what the error calls the text, such as "line 7".
-            split_sentences: as in :meth:`translate`.
-            sentence_case: as in :meth:`translate`.
-        """
+        """Raise the error that :meth:`translate` would raise for a text with this name."""
         splitter = self._splitter(split_sentences)
         parts = [each for each, _ in self._prepare(text, name, splitter, sentence_case)]
         self._encode(parts, [name] * len(parts))

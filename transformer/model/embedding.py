@@ -11,13 +11,7 @@ ID_TYPES = (torch.int64, torch.int32)
 
 
 def require_ids(name: str, ids: Tensor, rows: int | None = None) -> None:
-    """Raise TypeError or ValueError unless ids are an integer matrix with something in each row.
-
-    Args:
-        name: of the argument, for the message.
-        ids: the token ids, to be of shape (B, T).
-        rows: number of rows that there must be; None for any.
-    """
+    """Raise TypeError or ValueError unless ids are an integer matrix with something in each row."""
     form = "ids of shape (batch, length)"
     if not isinstance(ids, Tensor):
         raise TypeError(f"{name} must be a tensor of {form}, got a {type(ids).__name__}")

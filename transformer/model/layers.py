@@ -94,9 +94,7 @@ class Residual(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then the feed-forward network.
-
-    ``make_residual`` makes the wrapper of one sub-layer.
+    """Self-attention, then the feed-forward network; ``make_residual`` wraps one sub-layer.
 
     Paper: section 3.1
     """

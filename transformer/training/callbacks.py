@@ -82,8 +82,8 @@ class Callback:
 class EarlyStopping(Callback):
     """End a run once validation has stopped improving.
 
-    The run then counts as finished: ``fit()`` returns True, and does so at once when it is called
-    again, unless ``patience`` has grown.
+    The run then counts as finished: ``fit()`` returns True, also when it is called again, unless
+    ``patience`` has grown.
 
     Args:
         metric: "perplexity", or the name of a number that ``score`` returns.
@@ -155,14 +155,7 @@ class EarlyStopping(Callback):
 
 
 class Callbacks:
-    """The callbacks of a run, in the order in which they are called.
-
-    Args:
-        callbacks: any number of callbacks.
-
-    Raises:
-        TypeError: if they are not a sequence, or one of them is not a :class:`Callback`.
-    """
+    """The callbacks of a run, in the order in which they are called."""
 
     def __init__(self, callbacks: Sequence[Callback]):
         if not isinstance(callbacks, Sequence):

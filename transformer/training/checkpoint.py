@@ -27,21 +27,12 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def save_weights(weights: dict[str, Tensor], path: Path | str) -> None:
-    """Write weights as safetensors.
-
-    Raises:
-        OSError: if the file cannot be written; an existing one stays.
-    """
+    """Write weights as safetensors; if that fails with an OSError, an existing file stays."""
     write_weights(Path(path), weights)
 
 
 def load_weights(path: Path | str) -> dict[str, Tensor]:
-    """Read weights written by :func:`save_weights`, and verify their checksum.
-
-    Raises:
-        ValueError: if even one bit of the file is damaged.
-        FileNotFoundError: if there is no such file.
-    """
+    """Read weights of :func:`save_weights`; ValueError if even one bit of them is damaged."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"no weights at {path}")
     return read_weight_file(path)

@@ -31,14 +31,7 @@ _NAMES_OF_THE_CURVE = ("step", "minutes", "loss", "learning_rate", "tokens_per_s
 
 
 def require_model(model: Any, config: Any) -> None:
-    """Refuse a model that cannot be trained, at all or with this recipe.
-
-    Raises:
-        TypeError: if ``model`` is not a translation model or ``config`` is not a recipe; the
-            message says what to use instead.
-        ValueError: if the model has no weights or float16 weights, or cannot be trained as the
-            recipe says.
-    """
+    """Refuse a model that cannot be trained, at all or as the recipe says."""
     if not isinstance(model, TranslationModel):
         hint = "Transformer(TransformerConfig(...))"
         if isinstance(model, nn.Transformer):
@@ -98,14 +91,7 @@ def training_batches(
 ) -> TokenBatches:
     """Batch pairs by a recipe, or compare batches with it.
 
-    Args:
-        given: pairs; or batches, whose settings must be those of the recipe.
-        config: the recipe.
-        model: if its positions are learned, pairs longer than these are left out, too.
-
-    Raises:
-        TypeError: if ``given`` is something else.
-        ValueError: if batches were made with other settings, or no pair is left.
+    If positions are learned, pairs longer than these are left out, too.
     """
     _require_pairs("batches", given)
     limits = [limit for limit in (config.max_length, model.longest) if limit is not None]
@@ -125,12 +111,7 @@ def training_batches(
 def validation_batches(
     given: TokenBatches | EncodedPairs | None, config: TrainingConfig
 ) -> TokenBatches | None:
-    """Batch all pairs, even those longer than the budget; leave batches as they are.
-
-    Raises:
-        TypeError: if ``given`` is something else.
-        ValueError: if there is no pair.
-    """
+    """Batch all pairs, even those longer than the budget; leave batches as they are."""
     if given is None:
         return None
     _require_pairs("validation", given)
@@ -155,12 +136,7 @@ def warn_of_dropped(name: str, batches: TokenBatches | None) -> None:
 
 
 def require_fitting(name: str, batches: TokenBatches | None, model: TranslationModel) -> None:
-    """Refuse pairs that were encoded for another model.
-
-    Raises:
-        ValueError: if their tokenizer, special ids, the vocabulary or the longest position do not
-            fit, or a sentence does not end with ``eos_id``.
-    """
+    """Refuse pairs that were encoded for another model."""
     if batches is None:
         return
     pairs, config = batches.pairs, model.config
@@ -199,12 +175,7 @@ def require_fitting(name: str, batches: TokenBatches | None, model: TranslationM
 
 
 def require_tokenizer(tokenizer: Any, model: TranslationModel) -> None:
-    """Refuse a tokenizer of another model.
-
-    Raises:
-        TypeError: if ``tokenizer`` comes from another library.
-        ValueError: if vocabulary sizes or special ids differ, or the run could not save it.
-    """
+    """Refuse a tokenizer of another model or library, or one that the run could not save."""
     if tokenizer is None:
         return
     pair = tokenizer if isinstance(tokenizer, tuple) else (tokenizer, tokenizer)
@@ -237,12 +208,7 @@ def require_score(score: Any) -> None:
 
 
 def numbers_of(scores: Any, measured: Collection[str] = ()) -> dict[str, float]:
-    """Return the result of ``score`` as numbers by name.
-
-    Raises:
-        TypeError: if it is not that.
-        ValueError: if a name is one that the curve uses itself.
-    """
+    """Return the result of ``score`` as numbers by name, none of them the curve's own."""
     try:
         numbers = {str(name): float(value) for name, value in scores.items()}
     except (AttributeError, TypeError, ValueError):

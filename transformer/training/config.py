@@ -122,10 +122,6 @@ def usable_precision(precision: Precision, device: torch.device) -> Precision:
     it there, and a step would take more than ten times as long. A warning says so in both cases.
     The recipe of the run stays the same, and it may resume on a machine that has them.
 
-    Args:
-        precision: the requested precision.
-        device: where training runs.
-
     Raises:
         ValueError: if "fp16" is requested on a CPU.
     """

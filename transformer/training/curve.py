@@ -27,12 +27,9 @@ Tracker: TypeAlias = str | GeneralTracker
 
 
 class Curve:
-    """Write numbers to a file during a run, one JSON object per line.
+    """Write numbers to ``curve.jsonl`` during a run, one JSON object per line.
 
-    Args:
-        folder: holds ``curve.jsonl``.
-        step: the current step of the run. Lines beyond it, left by a killed run, are dropped
-            because they will be written again.
+    Lines beyond ``step``, left by a killed run, are dropped because they will be written again.
     """
 
     def __init__(self, folder: Path, step: int = 0):
@@ -70,12 +67,6 @@ class Report:
     """Report one call of ``fit``, within ``with report:``.
 
     The main process writes the curve, logs at INFO level and shows a progress bar.
-
-    Args:
-        accelerator: that of this process, created with ``log_with``.
-        folder: the run folder; trackers use its name as the name of the run.
-        max_steps: number of steps of the whole run.
-        progress: show the bar; None shows it on a terminal and in a live notebook.
     """
 
     def __init__(
@@ -171,15 +162,7 @@ def duration(seconds: float) -> str:
 
 
 def require_trackers(trackers: Sequence[Tracker]) -> None:
-    """Refuse trackers that Accelerate does not know or that are not installed.
-
-    Accelerate itself silently skips trackers that are not installed.
-
-    Raises:
-        ValueError: if a name is unknown.
-        ModuleNotFoundError: if a package is missing.
-        TypeError: if a tracker is neither a name nor a tracker.
-    """
+    """Refuse trackers that Accelerate does not know, or would skip as not installed."""
     if isinstance(trackers, str):
         raise TypeError(
             f"trackers must be a sequence of names or trackers, such as ({trackers!r},)"

@@ -64,10 +64,7 @@ def smoothed_targets(
     variant: Smoothing = "uniform",
     pad_id: int = 0,
 ) -> Float[Tensor, "N V"]:
-    """Return the smoothed target distribution of each label.
-
-    Paper: section 5.4
-    """
+    """Return the smoothed target distribution of each label."""
     true, other, padding = smoothing_weights(epsilon, vocab_size, variant)
     targets = torch.full((len(labels), vocab_size), other, device=labels.device)
     targets[:, pad_id] = padding
@@ -85,8 +82,6 @@ def smoothed_cross_entropy(
 
     This is the plain definition, for reading and testing. Training uses
     :func:`projected_cross_entropy`.
-
-    Paper: section 5.4
     """
     targets = smoothed_targets(labels, logits.size(1), epsilon, variant, pad_id)
     return -(targets * logits.log_softmax(dim=-1)).sum()
@@ -117,18 +112,12 @@ def projected_cross_entropy(
         variant: see :func:`smoothing_weights`.
         pad_id: id of padding.
         chunk_size: rows at a time; by default 256, to fit a CPU's cache, or 8,192 on a GPU.
-        product: multiplies by a transposed matrix; by default ``F.linear``.
-        chunk_loss: the compiled loss of a chunk, see :meth:`TranslationLoss.compile_chunk`; None
-            computes it operation by operation.
+        product: multiplies by a transposed matrix.
+        chunk_loss: compiled, see :meth:`TranslationLoss.compile_chunk`; None for the plain one.
 
     Returns:
         The smoothed loss to train on and the plain negative log-likelihood to report, both summed
         over the N rows, in nats. Only the first has a gradient.
-
-    Raises:
-        ValueError: if ``epsilon``, ``variant`` or ``chunk_size`` is out of range.
-
-    Paper: section 5.4
     """
     if chunk_size is None:
         chunk_size = 256 if states.device.type == "cpu" else 8192
@@ -223,9 +212,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 class TranslationLoss(nn.Module):
     """A model together with its loss: token ids in, summed loss out.
 
-    One module, so that wrappers for several processes see the whole step. Any model with
-    ``encode``, ``decoder_states`` and ``output_weight`` will do. :meth:`compile` and
-    :meth:`compile_chunk` make it faster on a GPU.
+    One module, so that wrappers for several processes see the whole step.
 
     Args:
         model: the model to train.
@@ -244,23 +231,14 @@ class TranslationLoss(nn.Module):
         self._compiled_chunk: ChunkLoss | None = None
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile the model as a whole.
-
-        Args:
-            args: as for ``torch.compile``.
-            kwargs: as for ``torch.compile``.
-        """
+        """Compile the model as a whole; arguments are those of ``torch.compile``."""
         self._compiled_model = torch.compile(self._run_model, *args, **kwargs)
 
     def compile_chunk(self, *args: Any, **kwargs: Any) -> None:
-        """Compile the loss of a chunk of logits.
+        """Compile the loss of a chunk of logits, as ``torch.compile`` does.
 
         The matrix products of the vocabulary stay outside: they take one chunk at a time, so that
         the logits are never stored.
-
-        Args:
-            args: as for ``torch.compile``.
-            kwargs: as for ``torch.compile``.
         """
         self._compiled_chunk = torch.compile(_chunk_loss, *args, **kwargs)
 
@@ -276,12 +254,8 @@ class TranslationLoss(nn.Module):
     ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Return (smoothed loss, negative log-likelihood), summed over the real labels.
 
-        Args:
-            source: source ids.
-            target_input: target ids shifted right.
-            labels: the tokens to predict.
-            rows: places of the real ones in ``labels.flatten()``. Without them a GPU has to wait
-                until they are found.
+        ``target_input`` holds the target shifted right, ``rows`` the places of the real labels in
+        ``labels.flatten()``. Without them a GPU has to wait until they are found.
         """
         pad_id = self.model.config.pad_id
         run = self._compiled_model or self._run_model
@@ -307,15 +281,11 @@ def perplexity(
     batches: TokenBatches,
     autocast: AbstractContextManager[Any] | None = None,
 ) -> float:
-    """Return exp of the mean negative log-likelihood per target token.
+    """Return exp of the mean negative log-likelihood per target token, without smoothing.
 
-    Smoothing and dropout are off. The tokens are wordpieces and ``<eos>``, so only models with the
-    same vocabulary can be compared.
-
-    Args:
-        model: as for :class:`TranslationLoss`.
-        batches: pairs to measure on.
-        autocast: the precision of the computation; None for that of the weights.
+    Dropout is off. The tokens are wordpieces and ``<eos>``, so only models with the same
+    vocabulary can be compared. ``autocast`` is the precision of the computation, None that of the
+    weights.
 
     Paper: section 6.2, Table 3
     """

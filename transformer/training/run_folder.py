@@ -47,9 +47,8 @@ class FolderInUseError(OSError):
 def claim_folder(folder: Path) -> FileLock:
     """Claim a folder for one trainer of this process.
 
-    Returns:
-        The claim. It lasts until it is released, the last reference to it is dropped or the process
-        ends, for whatever reason. On a file system without locks it keeps no other process out.
+    The claim lasts until it is released, the last reference to it is dropped or the process ends,
+    for whatever reason. On a file system without locks it keeps no other process out.
 
     Raises:
         FolderInUseError: if it is claimed.
@@ -97,14 +96,7 @@ def prepare(
 ) -> None:
     """Write configuration and tokenizer beside the weights; remove what a killed process left.
 
-    Args:
-        folder: the run folder.
-        model: its configuration is written.
-        tokenizer: one for both languages, or a pair; None writes no tokenizer.
-        step: from which the run goes on; checkpoints of later steps are removed.
-
-    Raises:
-        OSError: if a file cannot be written.
+    Checkpoints of steps later than ``step``, from which the run goes on, are removed.
     """
     for written in (folder, folder / "checkpoints"):
         remove_unfinished(written)
@@ -120,11 +112,7 @@ def prepare(
 
 
 def keep_weights(weights: dict[str, Tensor], path: Path, keep_last: int | None = None) -> None:
-    """Write weights into the folder of a run, and remove checkpoints that are too old.
-
-    Raises:
-        OSError: if it cannot be written, or the folder has disappeared.
-    """
+    """Write weights into the folder of a run, and remove checkpoints that are too old."""
     require_present(path.parents[1])
     save_weights(weights, path)
     if keep_last is not None:
@@ -149,11 +137,7 @@ def require_present(folder: Path) -> None:
 
 
 def keep_state(state: dict[str, Any], folder: Path) -> None:
-    """Write the state of a run, and keep the previous one.
-
-    Raises:
-        OSError: if it cannot be written, or the folder has disappeared; the existing states stay.
-    """
+    """Write the state of a run, and keep the previous one."""
     require_present(folder)
     present = folder / STATE
     if present.is_file():
@@ -171,16 +155,13 @@ def _second_name(file: Path, name: Path) -> None:
 
 
 def load_newest_state(folder: Path) -> tuple[dict[str, Any], Path] | None:
-    """Read the state from which a run resumes.
+    """Read the state from which a run resumes, with its file; None if there is no state.
 
-    Returns:
-        The state and its file; None if there is no state. If the newest state is damaged, the
-        previous one, with a warning.
+    If the newest state is damaged, the previous one, with a warning.
 
     Raises:
         ValueError: if all states are damaged.
         OSError: if a state cannot be read, though it may be whole.
-        MemoryError: if memory runs out.
     """
     problems = []
     for file in (folder / STATE, folder / FORMER_STATE):
@@ -216,10 +197,7 @@ def warn_of_checkpoints(folder: Path) -> None:
 
 
 def settings_of(folder: Path) -> dict[str, Any]:
-    """Return the settings of the run that a folder holds, by field; none if it holds no state.
-
-    Only the settings are read, not the weights.
-    """
+    """Return the settings of the run that a folder holds, by field; none if it holds no state."""
     for file in (folder / STATE, folder / FORMER_STATE):
         with suppress(Exception):  # a damaged state is reported when the run resumes
             state = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
@@ -236,10 +214,7 @@ def settle_on(file: Path) -> None:
 
 
 def require_shared(found: list[str | None], folder: Path) -> None:
-    """Raise ValueError unless all processes of a run see the same folder.
-
-    ``found`` has, per process, the name of the state that it read there, or None.
-    """
+    """Raise ValueError unless all processes read a state of the same name in the folder."""
     for rank, name in enumerate(found):
         if name != found[0]:
             raise ValueError(
@@ -252,13 +227,7 @@ def require_same(mine: dict[str, Any], theirs: dict[str, Any], folder: Path) -> 
     """Raise ValueError unless a run is the one that a folder holds; the message names differences.
 
     A step takes ``accumulate`` batches in each of ``processes``. Both may change, their product
-    may not.
-
-    Args:
-        mine: the identity of this run, see :func:`~transformer.training.state.identity`.
-        theirs: that of the run in the folder. Values that an older version did not store count
-            as equal.
-        folder: of the run.
+    may not. What an older version did not store counts as equal.
     """
     step = ("accumulate", "processes")
     batches = [math.prod(run.get(name, 1) for name in step) for run in (theirs, mine)]

@@ -9,12 +9,7 @@ FIELDS = ("warmup_steps", "learning_rate_factor")
 
 
 def recipe_schedule(config: TrainingConfig, d_model: int) -> Callable[[int], float]:
-    """Return the learning rate that a recipe prescribes, as a function of the step from 1 on.
-
-    Args:
-        config: the recipe.
-        d_model: size of the model's vectors.
-    """
+    """Return the learning rate that a recipe prescribes, as a function of the step from 1 on."""
     warmup, factor = config.warmup_steps, config.learning_rate_factor
     return lambda step: learning_rate(step, d_model, warmup, factor)
 

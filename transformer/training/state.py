@@ -19,17 +19,9 @@ from transformer.training.loss import TranslationLoss
 def identity(
     config: TrainingConfig, model: TranslationModel, pairs: EncodedPairs, processes: int
 ) -> dict[str, Any]:
-    """Name everything that must be equal for a run to resume.
+    """Name everything that must be equal for a run to resume; all values are plain.
 
-    Args:
-        config: the recipe; its ``RESUMABLE`` fields are left out.
-        model: the model, with its ``config``.
-        pairs: the training pairs.
-        processes: number of processes. It may change if the new number shares the batches of a
-            step equally, see :func:`~transformer.training.run_folder.require_same`.
-
-    Returns:
-        Plain values by name.
+    The number of processes may change, see :func:`~transformer.training.run_folder.require_same`.
     """
     recipe = {k: v for k, v in config.to_dict().items() if k not in RESUMABLE}
     shape = {f"model.{k}": v for k, v in model.config.to_dict().items()}
@@ -45,19 +37,11 @@ def layers_of(model: nn.Module) -> list[nn.Module]:
 
 
 def shard(loss: TranslationLoss, device: torch.device, processes: int) -> None:
-    """Shard the weights of a model among the processes, one group per layer (FSDP).
+    """Shard the weights of a model on ``device`` among all processes, one group per layer (FSDP).
 
     The weights of a layer are gathered for its computation and freed afterwards. All others belong
-    to the loss, which also reads the embedding.
-
-    Args:
-        loss: with its model, on ``device``; changed in place. All processes start with the weights
-            of the first.
-        device: of this process.
-        processes: how many there are; each must call this.
-
-    Raises:
-        ValueError: if this PyTorch is older than 2.6.
+    to the loss, which also reads the embedding. All processes start with the weights of the first.
+    ValueError if this PyTorch is older than 2.6.
     """
     try:
         from torch.distributed.device_mesh import init_device_mesh
@@ -71,14 +55,9 @@ def shard(loss: TranslationLoss, device: torch.device, processes: int) -> None:
 
 
 def gather(values: Any, keep: bool) -> Any:
-    """Assemble sharded tensors; each process must call this.
+    """Assemble the sharded tensors in dicts and lists on the CPU; each process must call this.
 
-    Args:
-        values: nested dicts and lists of tensors and other values. Only sharded tensors change.
-        keep: whether this process needs the result; if not, it gets None for each such tensor.
-
-    Returns:
-        The same structure with whole tensors in the CPU's memory.
+    A process that does not ``keep`` the result gets None for each such tensor.
     """
     if isinstance(values, dict):
         return {name: gather(value, keep) for name, value in values.items()}
@@ -117,13 +96,7 @@ def set_random_state(states: list[Tensor], device: torch.device) -> None:
 def collect(accelerator: Accelerator, optimizer: Optimizer, scaler: GradScaler) -> dict[str, Any]:
     """Collect what a run needs to resume besides weights and progress; each process must call this.
 
-    Args:
-        accelerator: of this process.
-        optimizer: of the parameters in training.
-        scaler: of the loss; only float16 enables it.
-
-    Returns:
-        Parts by name, complete in the main process only.
+    It is complete in the main process only.
     """
     return dict(
         optimizer=gather(optimizer.state_dict(), keep=accelerator.is_main_process),
@@ -141,16 +114,9 @@ def restore(
     scaler: GradScaler,
     saved: dict[str, Any],
 ) -> None:
-    """Load what :func:`collect` returned; each process takes its shard.
+    """Load what :func:`collect` returned, with ``model``, ``config`` and ``progress`` beside it.
 
-    Args:
-        accelerator: of this process.
-        model: whole.
-        trained: the model in training, sharded or the same as ``model``.
-        optimizer: of the parameters of ``trained``.
-        scaler: of the loss; only float16 enables it.
-        saved: the complete state of a run: what ``collect`` returned, with ``model``, ``config``
-            and ``progress``.
+    Each process takes its shard: ``model`` is whole, ``trained`` may be sharded.
 
     Raises:
         ValueError: if the parameters of ``optimizer`` are grouped in another way; nothing has been

@@ -62,20 +62,11 @@ def require_finite(
     last_good: str,
     accelerator: Accelerator,
 ) -> None:
-    """Raise unless the latest losses and the resulting weights are finite.
+    """Raise NonFiniteLossError unless the losses of the latest steps and the weights are finite.
 
     Checking the losses is not enough: a finite loss can have an infinite gradient, and the weights
-    of that step would be saved before the next loss shows it.
-
-    Args:
-        losses: of the latest steps, one per step.
-        step: number of the last of these steps.
-        model: the model whose parameters are checked.
-        last_good: a clause naming the checkpoint to return to.
-        accelerator: of this process; with sharded weights each sees its own shard only.
-
-    Raises:
-        NonFiniteLossError: if a loss or a weight is infinite or NaN.
+    of that step would be saved before the next loss shows it. ``last_good`` names the checkpoint to
+    return to.
     """
     found = None
     for number, loss in enumerate(losses, step - len(losses) + 1):

@@ -10,14 +10,7 @@ from transformer.data.batching import Batch, TokenBatches
 
 
 class StepBatches(NamedTuple):
-    """This process's part of one step, and where the next step begins.
-
-    Args:
-        batches: of this process.
-        epoch: of the next step's first batch.
-        position: batches of that epoch, of all processes, used by then.
-        target_tokens: real labels of the whole step, over all processes.
-    """
+    """This process's part of one step, and where the next step begins."""
 
     batches: list[Batch]
     epoch: int

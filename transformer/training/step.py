@@ -1,16 +1,30 @@
-"""The optimizer and its learning rate: Adam with Eq. (3), or the user's own."""
+"""Steps of an optimizer, Adam with Eq. (3) or the user's own, on any device and in any process."""
 
+import copy
 import math
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+from accelerate import Accelerator
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from transformer.training.config import TrainingConfig
+from transformer import fast
+from transformer.data.batching import Batch
+from transformer.fast.device import set_up
+from transformer.fast.residual import use_half_residuals
+from transformer.model.base import TranslationModel
+from transformer.model.transformer import Transformer
+from transformer.training import checks, state
+from transformer.training.config import TrainingConfig, usable_precision
+from transformer.training.loss import TranslationLoss
 from transformer.training.schedule import FIELDS, recipe_schedule
+from transformer.training.stream import send
 
 #: Creates an optimizer for the parameters that it is given.
 MakeOptimizer = Callable[[Iterator[nn.Parameter]], Optimizer]
@@ -27,17 +41,6 @@ def build_optimizer(
     given: Optimizer | MakeOptimizer | None, config: TrainingConfig, parameters: list[nn.Parameter]
 ) -> Optimizer:
     """Return Adam with the settings of a recipe, or the optimizer that the user passed.
-
-    Args:
-        given: None for Adam; an optimizer over all or some of ``parameters``; or a function that
-            creates one.
-        config: the recipe.
-        parameters: those of the model in training.
-
-    Raises:
-        TypeError: if ``given`` is of another type.
-        ValueError: if it holds other parameters, if the recipe sets something that only the
-            built-in Adam reads, or if weights are sharded and ``given`` is not a function.
 
     Paper: section 5.3
     """
@@ -81,11 +84,6 @@ class LearningRate:
         config: the recipe.
         d_model: size of the model's vectors.
         optimizer: as :func:`build_optimizer` returned it.
-
-    Raises:
-        TypeError: if ``schedule`` is of another type.
-        ValueError: if a scheduler belongs to another optimizer or needs a score, or the recipe sets
-            something that only Eq. (3) reads.
 
     Paper: section 5.3, Eq. (3)
     """
@@ -190,3 +188,124 @@ def _require_default(config: TrainingConfig, names: tuple[str, ...], because: st
             raise ValueError(
                 f"{name}={value!r} has no effect with {because}; leave it at {usual!r}"
             )
+
+
+class Stepper:
+    """A model with its loss, optimizer and schedule, on its devices, compiled and sharded as asked.
+
+    Arguments and errors are those of :class:`~transformer.training.trainer.Trainer`.
+    """
+
+    step: int  # taken so far
+
+    def __init__(
+        self,
+        model: TranslationModel,
+        config: TrainingConfig,
+        accelerator: Accelerator,
+        optimizer: Optimizer | MakeOptimizer | None,
+        schedule: Schedule | None,
+    ):
+        self.model, self.config, self.accelerator = model, config, accelerator
+        device, processes = accelerator.device, accelerator.num_processes
+        #: "fp32", "bf16" or "fp16": that of ``config``, or what the device has instead.
+        self.precision = usable_precision(config.precision, device)
+        # Not Accelerate's precision, which is one for the whole process.
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == "fp16")
+        set_up(device)
+        self.learning_rate = 0.0  # of the latest step
+        self.swaps: int | None = None  # of classes, when those of the recipe were chosen
+        self.compiled = config.compile and checks.can_compile(device)
+        model.to(device)
+        self.choose_classes()
+        if isinstance(model, Transformer):
+            model.checkpoint_activations = config.checkpoint_activations
+        self.sharded = config.shard and processes > 1
+        if self.sharded and self.precision == "fp16":
+            raise ValueError('precision "fp16" cannot be sharded; use "bf16" or "fp32"')
+        # A shard cannot translate: ``model`` stays whole, and receives the weights of ``trained``
+        # in the main process when they are validated or saved.
+        self.trained = copy.deepcopy(model) if self.sharded else model
+        use_half_residuals(self.trained, config.half_residual)
+        loss = TranslationLoss(self.trained, config.label_smoothing, config.smoothing)
+        if self.compiled and self.sharded:  # the weights of a layer are gathered outside its graph
+            for layer in state.layers_of(self.trained):
+                layer.compile(dynamic=True)
+        elif self.compiled:
+            loss.compile(dynamic=True)
+        if self.compiled or checks.compiles_loss(device):
+            loss.compile_chunk(dynamic=True)
+        if self.sharded:
+            state.shard(loss, device, processes)
+        self.loss = loss if self.sharded or processes == 1 else _in_parallel(loss)
+        self.optimizer = build_optimizer(optimizer, config, list(loss.parameters()))
+        if self.optimizer.state:  # of the user, and perhaps where the model was before
+            self.optimizer.load_state_dict(self.optimizer.state_dict())
+        own, d_model = optimizer is not None, model.config.d_model
+        self.schedule = LearningRate(schedule, own, config, d_model, self.optimizer)
+
+    def choose_classes(self) -> None:
+        """Use the classes that the recipe asks for, if any were swapped since the last call."""
+        if self.swaps == fast.swaps:
+            return
+        on_cpu = self.accelerator.device.type == "cpu"
+        wanted = self.config.fast and not self.compiled and on_cpu
+        (fast.enable if wanted else fast.disable)(self.model)
+        self.swaps = fast.swaps
+
+    def train_step(self, group: list[Batch], count: int) -> torch.Tensor:
+        """Take one optimizer step on this process's batches.
+
+        Args:
+            group: the batches.
+            count: real target tokens of the whole step, over all processes.
+
+        Returns:
+            Their part of the mean loss, on the device, which may still be computing it.
+        """
+        accelerator, clip_norm = self.accelerator, self.config.clip_norm
+        self.choose_classes()  # a Translator of the model may have changed them
+        self.learning_rate = self.schedule.start(self.step + 1)
+        total = torch.zeros((), device=accelerator.device)
+        for i, batch in enumerate(group):
+            batch = send(batch, accelerator.device)
+            # Gradients are exchanged once per step, with the last batch.
+            with accelerator.no_sync(self.loss) if i + 1 < len(group) else nullcontext():
+                with self.autocast():
+                    loss, _ = self.loss(batch.source, batch.target_input, batch.labels, batch.rows)
+                # Data-parallel gradients are averaged over the processes, but the sum is needed.
+                self.scaler.scale(loss * (accelerator.num_processes / count)).backward()
+            total += loss.detach()
+        if clip_norm is not None:
+            self.scaler.unscale_(self.optimizer)
+            torch.nn.utils.clip_grad_norm_(self.loss.parameters(), clip_norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.schedule.end()
+        self.loss.zero_grad()  # of all weights, even those that a user's optimizer leaves alone
+        return total / count
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Return a context that computes in the precision of this run."""
+        if self.precision == "fp32":
+            return nullcontext()
+        half = torch.bfloat16 if self.precision == "bf16" else torch.float16
+        return torch.autocast(self.accelerator.state.device.type, half)
+
+    def gather_weights(self) -> None:
+        """Give ``model`` the weights of the shards, in the main process; all must call this."""
+        if self.sharded:
+            main = self.accelerator.is_main_process
+            weights = state.gather(self.trained.state_dict(), keep=main)
+            if main:
+                self.model.load_state_dict(weights)
+
+
+def _in_parallel(loss: TranslationLoss) -> nn.Module:
+    """Average the gradients over the processes."""
+    with warnings.catch_warnings():
+        # The replacement, forward_sync_buffers, would broadcast the tables at the start.
+        warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+        # Each process's table of positions grows on its own; tables of different length cannot
+        # be broadcast.
+        return DistributedDataParallel(loss, broadcast_buffers=False)
