@@ -18,7 +18,6 @@ STUDIES = {
     "parsing": None, "parsing.rates": 4, "what_heads_learn": 5, "what_heads_learn.french": 5,
     "left_out": None, "memory": 5, "sparse.long_steps": 5,
     "sparse.hops": 4, "sparse.segments": 4, "sparse.truncation": 4, "other_tasks": 4,
-    "gpt": 3,
 }  # fmt: skip
 
 
