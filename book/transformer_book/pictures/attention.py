@@ -37,15 +37,13 @@ def one_lookup() -> Picture:
     model: Any = trained()
     tokens, german, y, memory = entering(model, toy.TIRED)
     layer: Any = model.decoder[-1].cross_attention
-    with torch.no_grad():
-        query, key, value = (
-            projected.unflatten(-1, (layer.heads, -1))[:, HEAD].numpy()
-            for projected in (
-                layer.query_projection(y),
-                layer.key_projection(memory),
-                layer.value_projection(memory),
-            )
-        )
+
+    def head(projected: Tensor) -> np.ndarray:
+        found: np.ndarray = layer.split(projected[None])[0, HEAD].detach().numpy()
+        return found
+
+    query, key = head(layer.query_projection(y)), head(layer.key_projection(memory))
+    value = head(layer.value_projection(memory))
     asking = query[german.index("es")]
     score = key @ asking / math.sqrt(key.shape[1])
     power = np.exp(score)

@@ -121,15 +121,12 @@ class Recall(nn.Module):
 
     @torch.no_grad()
     def measure(self) -> dict[str, list[float]]:
-        """Measure every model on new tables: answers, spread of scores, sizes of weights."""
+        """Measure every model on new tables: right answers, and spread of scores."""
         tables = Tables.draw(len(self.words), TESTS, seed=10**9)
         scores = self.scores(tables)
         right = self.answer(scores, tables).argmax(dim=-1) == tables.right()
         spread = scores.var(dim=-1).mean(dim=-1).sqrt()
-        size = {name: getattr(self, name).square().mean(dim=(1, 2)).sqrt()
-                for name in ("w_q", "w_k")}  # fmt: skip
-        found = dict(answers=right.float().mean(dim=-1), spread=spread, **size)
-        return {name: numbers.tolist() for name, numbers in found.items()}
+        return dict(answers=right.float().mean(dim=-1).tolist(), spread=spread.tolist())
 
 
 def learn(
@@ -150,12 +147,12 @@ def learn(
 
 
 def measured(
-    runs: Iterable[Mapping[str, Any]], kind: Kind, d_k: int, rate: float, name: str = "answers"
+    runs: Iterable[Mapping[str, Any]], kind: Kind, d_k: int, rate: float
 ) -> Float[np.ndarray, "models times"]:
-    """Return recorded numbers, per model and after each of ``STEPS``."""
+    """Return recorded shares of right answers, per model and after each of ``STEPS``."""
     key = kind.name, d_k, rate
     [run] = [run for run in runs if (run["kind"], run["d_k"], run["rate"]) == key]
-    return np.array(run[name]).T
+    return np.array(run["answers"]).T
 
 
 #: Of the record.
