@@ -1,9 +1,8 @@
 """Vary the factor sqrt(d_model) and the initial embedding in a model that reverses or sorts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -81,13 +80,12 @@ def learn(
     return found.reshape(len(seeds), -1, BLOCK).mean(axis=2)
 
 
-def losses_of(
-    runs: Iterable[Mapping[str, Any]], start: str, task: str, rate: float
-) -> Float[np.ndarray, "seeds blocks"]:
-    """Return the recorded losses of a start, by its name, on a task at a learning rate."""
-    wanted = (start, task, rate)
-    (found,) = [run["losses"] for run in runs if (run["start"], run["task"], run["rate"]) == wanted]
-    return np.array(found)
+def late_losses(runs: Runs) -> dict[tuple[str, str, float], Float[np.ndarray, "seeds"]]:
+    """Return the recorded losses of the last 100 steps, by start, task and learning rate."""
+    return {
+        (run["start"], run["task"], run["rate"]): np.array(run["losses"])[:, -2:].mean(axis=1)
+        for run in runs
+    }
 
 
 #: What the record says before its runs.
