@@ -171,8 +171,10 @@ def test_a_comparison_is_open_where_its_interval_includes_zero_or_crosses_the_ma
             rows = claims.stored_rows(paths[chapter])
             [measured] = [row[1] for row in rows if row[0].startswith(start)]
             ends = re.findall(r"\(([+-][\d.]+) to ([+-][\d.]+)\)", measured)
-            for word, (low, high) in zip(claims.words(found), ends, strict=False):
-                low, high, margin = float(low), float(high), found.get("margin")
+            margins = found.get("margin")
+            margins = margins if isinstance(margins, list) else [margins] * len(ends)
+            for word, (low, high), margin in zip(claims.words(found), ends, margins, strict=False):
+                low, high = float(low), float(high)
                 if margin:
                     inside = -margin <= low and high <= margin
                     outside = high < -margin or margin < low
