@@ -39,7 +39,8 @@ def _in_toy() -> Looks:
 def _in_shipped(model: str) -> Looks:
     translator, weights, written = Translator.from_pretrained(model), {}, {}
     for word, sentence in SENTENCES.items():
-        found, place = translator.attention(sentence.english), []
+        found = translator.attention(sentence.english)
+        place: list[int] = []
         for token in found.source_tokens:  # the word of each
             place.append(place[-1] + (token[0] in "▁.<") if place else 0)
         plain = [token.strip("▁") for token in found.predicted_tokens]

@@ -24,6 +24,9 @@ NAMES = {"gnmt": "GNMT", "fairseq": "fairseq"}
 _STILL = 8  # steps in the picture, which more would make illegible
 
 
+Fate = Literal["alive", "ended", "dropped"]
+
+
 @dataclass(frozen=True)
 class Continuation:
     """A prefix of the step before, and one more token."""
@@ -31,7 +34,7 @@ class Continuation:
     parent: int  #: its place among the continuations of the step before; -1 at the first step.
     tokens: tuple[int, ...]
     log_probability: float
-    fate: Literal["alive", "ended", "dropped"]
+    fate: Fate
 
     def score(self, alpha: float, kind: LengthPenalty) -> float:
         """Return the score under a length penalty."""
@@ -77,7 +80,7 @@ def record_search(
                 parent, prefix = before[place // logs.size(1)]
                 tokens = (*prefix.tokens, place % logs.size(1))
                 ends, room = tokens[-1] == c.eos_id, len(alive) < size
-                fate = "ended" if ends else "alive" if room else "dropped"
+                fate: Fate = "ended" if ends else "alive" if room else "dropped"
                 step.append(Continuation(parent, tokens, total, fate))
                 if fate == "alive":
                     alive.append((len(step) - 1, step[-1]))

@@ -63,7 +63,7 @@ def fill(recording: Recording) -> None:
     translator, corpus, _ = shipped()
     for split, searches in SEARCHES.items():
         source = corpus.splits[split].source
-        empty = dict(found=[[] for _ in source], choices={})
+        empty: dict[str, Any] = dict(found=[[] for _ in source], choices={})
         part = recording.content.setdefault("splits", {}).setdefault(split, empty)
         for size, alpha in searches:
             if (name := f"{size} {alpha}") in part["choices"]:

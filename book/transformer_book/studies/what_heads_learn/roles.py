@@ -1,6 +1,7 @@
 """Roles of heads, as shares of their attention beside those of uniform and untrained attention."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -90,7 +91,7 @@ def role_scores(
     """
     shares: dict[str, dict[str, float]] = {}
     even: dict[str, dict[str, float]] = {}
-    sums: dict[tuple[Kind, str], list[np.ndarray]] = {}
+    sums: dict[tuple[Kind, str], list[Any]] = {}
     for i, batch in enumerate(batches):
         with evaluation_mode(model):
             maps = model.attention_weights(batch.source, batch.target_input)
@@ -107,13 +108,13 @@ def role_scores(
                 there = (weights * pattern[:, None, None]).sum(dim=(0, 3, 4)).double()
                 uniform = pattern.sum(dim=-1) / visible.sum(dim=-1).clamp(min=1)
                 found = [there.numpy(), uniform.double().sum().numpy(), pattern.any(-1).sum()]
-                old = sums.get((kind, role), [0, 0, 0])
+                old: list[Any] = sums.get((kind, role), [0, 0, 0])
                 sums[kind, role] = [x + y for x, y in zip(old, found, strict=True)]
-    for (kind, role), (there, uniform, count) in sums.items():
+    for (kind, role), (total, uniform, count) in sums.items():
         even.setdefault(kind, {})[role] = float(uniform / max(int(count), 1))
         for head in heads_of(model.config):
             if head.kind == kind:
-                share = there[head.layer, head.index] / max(int(count), 1)
+                share = total[head.layer, head.index] / max(int(count), 1)
                 shares.setdefault(str(head), {})[role] = float(share)
     return shares, even
 

@@ -125,14 +125,16 @@ def alignment_errors(
 
 def roles_and_alignments(translator: Translator, text: StudyText) -> dict[str, Any]:
     """Score the heads of this and of untrained models, and read alignments from them."""
+    model = translator.model
+    assert isinstance(model, Transformer)
     links = [[token_links(translator, pair) for pair in batch] for batch in text.pairs]
     marks, right = mark_ids(translator.tokenizer), [pair for batch in text.pairs for pair in batch]
-    shares, even = role_scores(translator.model, text.batches, marks, links)
-    random = [untrained(translator, seed).model for seed in SEEDS]
+    shares, even = role_scores(model, text.batches, marks, links)
+    random: list[Any] = [untrained(translator, seed).model for seed in SEEDS]
     return dict(
         roles=shares,
         even=even,
-        untrained=[role_scores(model, text.batches, marks, links)[0] for model in random],
+        untrained=[role_scores(each, text.batches, marks, links)[0] for each in random],
         alignment={
             "writes": alignment_errors(translator, right, "writes"),
             "has read": alignment_errors(translator, right, "has read"),
