@@ -189,7 +189,7 @@ def _found(
 def _judgement(piece: Claim) -> str:
     if "kind" not in piece:
         return ""
-    notes = [f"margin {piece['margin']}".replace("[", "").replace("]", "")] * ("margin" in piece)
-    notes += [piece["because"]] * ("because" in piece)
+    margin = str(piece.get("margin", "")).strip("[]")
+    notes = [f"margin {margin}"] * bool(margin) + [piece["because"]] * ("because" in piece)
     reason = f" ({'; '.join(notes)})" if notes else ""
     return f"{piece['scale']}, {piece['kind']}: {', '.join(words(piece))}{reason}"
