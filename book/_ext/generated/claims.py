@@ -190,6 +190,7 @@ def _judgement(piece: Claim) -> str:
     if "kind" not in piece:
         return ""
     margin = str(piece.get("margin", "")).strip("[]")
-    notes = [f"margin {margin}"] * bool(margin) + [piece["because"]] * ("because" in piece)
-    reason = f" ({'; '.join(notes)})" if notes else ""
+    notes = filter(None, (margin and f"margin {margin}", piece.get("because")))
+    said = "; ".join(notes)
+    reason = f" ({said})" if said else ""
     return f"{piece['scale']}, {piece['kind']}: {', '.join(words(piece))}{reason}"
