@@ -69,7 +69,12 @@ def folded(contents: str) -> str:
         summary = f'<summary><span class="caption-text">{match[1]}</span></summary>'
         return f'<details class="part"{is_open}>{summary}{match[2]}</details>'
 
-    return _PART.sub(part, contents)
+    # The theme's button beside an entry with pages below it has no name.
+    named = contents.replace(
+        '<summary><span class="toctree-toggle"',
+        '<summary aria-label="Pages below"><span class="toctree-toggle"',
+    )
+    return _PART.sub(part, named)
 
 
 def _on_page(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
