@@ -23,7 +23,7 @@ from generated import (
     places,
     program,
     results,
-)  # fmt: skip
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 
